@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, BillingSnapshot, Computers, Directory, EventSource, HttpOptions, HttpSource, Page, PageComparison,
-    PageQuery, RetryPolicy, Retrying, TeamView, TokenSource,
+    Answer, BillingSnapshot, Computers, EventSource, HttpOptions, HttpSource, Page, PageComparison, PageQuery,
+    RetryPolicy, Retrying, TeamView, TokenSource,
 };
 use annals::archive::Archive;
 use annals::clock::{Clock, SystemClock};
@@ -129,8 +129,6 @@ impl Recorder {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner).push(query.clone());
     }
 }
-
-impl Directory for Recorder {}
 
 impl EventSource for Recorder {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {

@@ -14,8 +14,8 @@ use crate::http_client;
 use crate::model::{Stream, TeamId};
 
 use super::contract::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
-    TeamView, UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, EventSource, Page, PageComparison, PageQuery, Served, TeamView,
+    UnfilteredJson,
 };
 use super::freshness::Freshness;
 use super::network_error::{CONNECT_TIMEOUT, is_loopback};
@@ -184,23 +184,6 @@ where
     answer.map_err(|e| ApiError::Unexpected { what: what.to_owned(), detail: e.to_string() })
 }
 
-impl Directory for HttpSource {
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        let segments = ["v1", "team", team.as_str(), "users"];
-        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::users(body)).await })
-    }
-
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        let segments = ["v1", "team", team.as_str(), "saml", "users"];
-        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::sso_users(body)).await })
-    }
-
-    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
-        let segments = ["v1", "team", team.as_str(), "user", user, "info"];
-        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::user_info(body)).await })
-    }
-}
-
 impl EventSource for HttpSource {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         Box::pin(self.get(&["v1", "user", "teams"], &[], |body| wire::teams(body)))
@@ -245,6 +228,21 @@ impl EventSource for HttpSource {
             let body = read_body(&what, reply.body, move |body| wire::billing_redacted(&known, body)).await?;
             Ok(Served { body, at: reply.at })
         })
+    }
+
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        let segments = ["v1", "team", team.as_str(), "users"];
+        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::users(body)).await })
+    }
+
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        let segments = ["v1", "team", team.as_str(), "saml", "users"];
+        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::sso_users(body)).await })
+    }
+
+    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
+        let segments = ["v1", "team", team.as_str(), "user", user, "info"];
+        Box::pin(async move { self.get_at_scan_rate(&segments, |body| roster::user_info(body)).await })
     }
 }
 

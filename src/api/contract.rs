@@ -178,33 +178,9 @@ impl ApiError {
 
 pub type Answer<'a, T> = BoxFuture<'a, Result<Served<T>, ApiError>>;
 
-/// The lists of a team's people. The contract is that of [`EventSource`]. A source without such a list answers
-/// [`ApiError::NotFound`].
-pub trait Directory: Send + Sync {
-    /// `GET /v1/team/{teamID}/users`: `{users: [User]}`, each with an id of its own.
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        no_list(team)
-    }
-
-    /// `GET /v1/team/{teamID}/saml/users`: a list of SSO users, each with an id of its own.
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        no_list(team)
-    }
-
-    /// `GET /v1/team/{teamID}/user/{userID}/info`: an object with at least one of its documented fields.
-    fn user_info<'a>(&'a self, team: &'a TeamId, _user: &'a str) -> Answer<'a, UnfilteredJson> {
-        no_list(team)
-    }
-}
-
-fn no_list(team: &TeamId) -> Answer<'_, UnfilteredJson> {
-    let what = format!("a list of the people of team {team}");
-    Box::pin(std::future::ready(Err(ApiError::NotFound { what, status: 404 })))
-}
-
 /// The edge to the service. Contract: every call only reads, and can be repeated. `Ok` is one atomic snapshot of the service. An
-/// answer without the documented form is an error.
-pub trait EventSource: Directory {
+/// answer without the documented form is an error. A source without a list of people answers [`ApiError::NotFound`].
+pub trait EventSource: Send + Sync {
     /// `GET /v1/user/teams`: the teams that the token sees.
     fn teams(&self) -> Answer<'_, Vec<TeamId>>;
     /// `GET /v1/team/{teamID}`.
@@ -228,6 +204,26 @@ pub trait EventSource: Directory {
     }
     /// `GET /v1/team/{teamID}/billing/events`.
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot>;
+
+    /// `GET /v1/team/{teamID}/users`: `{users: [User]}`, each with an id of its own.
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        no_list(team)
+    }
+
+    /// `GET /v1/team/{teamID}/saml/users`: a list of SSO users, each with an id of its own.
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        no_list(team)
+    }
+
+    /// `GET /v1/team/{teamID}/user/{userID}/info`: an object with at least one of its documented fields.
+    fn user_info<'a>(&'a self, team: &'a TeamId, _user: &'a str) -> Answer<'a, UnfilteredJson> {
+        no_list(team)
+    }
+}
+
+fn no_list(team: &TeamId) -> Answer<'_, UnfilteredJson> {
+    let what = format!("a list of the people of team {team}");
+    Box::pin(std::future::ready(Err(ApiError::NotFound { what, status: 404 })))
 }
 
 #[cfg(test)]

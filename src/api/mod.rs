@@ -1,8 +1,8 @@
 //! The only room that knows HTTP: the event source's contract, wire types, client, retry policy, limits.
 //!
-//! [`EventSource`] is the contract, and [`Directory`] its part about people. [`HttpSource`] speaks to the service. [`Retrying`]
-//! adds the retry policy to any source, so that the simulation runs the real policy. No secret leaves this room: it replaces
-//! strings under a key named `secret`, and the credential if the service repeats it.
+//! [`EventSource`] is the contract. [`HttpSource`] speaks to the service. [`Retrying`] adds the retry policy to any source, so that
+//! the simulation runs the real policy. No secret leaves this room: it replaces strings under a key named `secret`, and the
+//! credential if the service repeats it.
 
 mod client;
 mod contract;
@@ -24,8 +24,8 @@ pub mod wire;
 
 pub use client::{BODY_BYTES_MAX, HttpOptions, HttpSource, REQUEST_DEADLINE, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND};
 pub use contract::{
-    Answer, ApiError, BillingSnapshot, Computers, DEVICE_PAGE_EVENTS_MAX, Directory, EventSource, PAGE_EVENTS_MAX,
-    Page, PageComparison, PageQuery, Served, TeamView, UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, DEVICE_PAGE_EVENTS_MAX, EventSource, PAGE_EVENTS_MAX, Page,
+    PageComparison, PageQuery, Served, TeamView, UnfilteredJson,
 };
 pub use known_tokens::TOKEN_BYTES_MIN;
 pub use pause::Pause;

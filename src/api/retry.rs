@@ -13,8 +13,8 @@ use crate::model::TeamId;
 use crate::planted::{self, Bug};
 
 use super::contract::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
-    TeamView, UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, EventSource, Page, PageComparison, PageQuery, Served, TeamView,
+    UnfilteredJson,
 };
 use super::pause::Pause;
 use super::transport::RETRY_AFTER_SECONDS_MAX;
@@ -324,20 +324,6 @@ fn retry_after(error: &ApiError) -> Option<Duration> {
     demanded.map(|wait| wait.min(Duration::from_secs(RETRY_AFTER_SECONDS_MAX)))
 }
 
-impl Directory for Retrying {
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        Box::pin(self.run(move || self.source.users(team)))
-    }
-
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        Box::pin(self.run(move || self.source.sso_users(team)))
-    }
-
-    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
-        Box::pin(self.run(move || self.source.user_info(team, user)))
-    }
-}
-
 impl EventSource for Retrying {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         Box::pin(self.run(|| self.source.teams()))
@@ -366,5 +352,17 @@ impl EventSource for Retrying {
 
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
         Box::pin(self.run(move || self.source.billing(team)))
+    }
+
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        Box::pin(self.run(move || self.source.users(team)))
+    }
+
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        Box::pin(self.run(move || self.source.sso_users(team)))
+    }
+
+    fn user_info<'a>(&'a self, team: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
+        Box::pin(self.run(move || self.source.user_info(team, user)))
     }
 }

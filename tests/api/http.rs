@@ -5,7 +5,7 @@ use crate::common;
 use std::io::Write;
 use std::time::Duration;
 
-use annals::api::{ApiError, Directory, EventSource, HttpOptions, HttpSource, PageQuery, TokenSource};
+use annals::api::{ApiError, EventSource, HttpOptions, HttpSource, PageQuery, TokenSource};
 use annals::clock::{Clock, SystemClock};
 use annals::model::{DeviceId, Instant, RejectReason, ServedTime, Stream, TeamId};
 use common::scripted_server::{Act, ScriptedServer, gzip, ok, response, status};

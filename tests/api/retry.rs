@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, FIRST_CONTACT_SECONDS_MAX, Notice, Page,
-    PageQuery, Pause, RETRY_ATTEMPTS_MAX, RetryPolicy, Retrying, Served, TeamView,
+    Answer, ApiError, BillingSnapshot, Computers, EventSource, FIRST_CONTACT_SECONDS_MAX, Notice, Page, PageQuery,
+    Pause, RETRY_ATTEMPTS_MAX, RetryPolicy, Retrying, Served, TeamView,
 };
 use annals::clock::Clock;
 use annals::model::{Instant, TeamId};
@@ -22,8 +22,6 @@ struct Failing {
     takes: Duration,
     clock: Arc<dyn Clock>,
 }
-
-impl Directory for Failing {}
 
 impl EventSource for Failing {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
-    UnfilteredJson,
+    Answer, ApiError, BillingSnapshot, Computers, EventSource, Page, PageQuery, Served, TeamView, UnfilteredJson,
 };
 use annals::archive::{Archive, Finding, FindingKind, TeamState, WindowRecord};
 use annals::clock::Clock;
@@ -216,20 +215,6 @@ impl World {
     }
 }
 
-impl Directory for World {
-    fn users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        self.roster_answer(&Ask::Users, |roster| Some(roster.users.clone()))
-    }
-
-    fn sso_users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        self.roster_answer(&Ask::SsoUsers, |roster| Some(roster.sso_users.clone()))
-    }
-
-    fn user_info<'a>(&'a self, _: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
-        self.roster_answer(&Ask::UserInfo(user), |roster| roster.info.get(user).cloned())
-    }
-}
-
 impl EventSource for World {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         self.answer(&Ask::Teams, |_| vec![TeamId::from("t")])
@@ -263,6 +248,18 @@ impl EventSource for World {
 
     fn billing<'a>(&'a self, _: &'a TeamId) -> Answer<'a, BillingSnapshot> {
         self.answer(&Ask::Billing, |team| BillingSnapshot { events: team.billing.iter().take(10).cloned().collect() })
+    }
+
+    fn users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        self.roster_answer(&Ask::Users, |roster| Some(roster.users.clone()))
+    }
+
+    fn sso_users<'a>(&'a self, _: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        self.roster_answer(&Ask::SsoUsers, |roster| Some(roster.sso_users.clone()))
+    }
+
+    fn user_info<'a>(&'a self, _: &'a TeamId, user: &'a str) -> Answer<'a, UnfilteredJson> {
+        self.roster_answer(&Ask::UserInfo(user), |roster| roster.info.get(user).cloned())
     }
 }
 

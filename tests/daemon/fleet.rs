@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView,
-    UnfilteredJson, scans_per_second,
+    Answer, ApiError, BillingSnapshot, Computers, EventSource, Page, PageQuery, Served, TeamView, UnfilteredJson,
+    scans_per_second,
 };
 use annals::archive::Archive;
 use annals::clock::Clock;
@@ -318,23 +318,6 @@ impl FleetWorld {
     }
 }
 
-impl Directory for FleetWorld {
-    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        let users: Vec<String> = (0..self.people).map(|n| format!(r#"{{"id":"u{n}"}}"#)).collect();
-        Box::pin(self.answer_scan(team, "the users", move |_| {
-            UnfilteredJson::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))
-        }))
-    }
-
-    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
-        Box::pin(self.answer_scan(team, "the SSO users", |_| UnfilteredJson::new("[]")))
-    }
-
-    fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, UnfilteredJson> {
-        Box::pin(self.answer_scan(team, "a user", |_| UnfilteredJson::default()))
-    }
-}
-
 impl EventSource for FleetWorld {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {
         Box::pin(async move {
@@ -373,5 +356,20 @@ impl EventSource for FleetWorld {
     fn billing<'a>(&'a self, team: &'a TeamId) -> Answer<'a, BillingSnapshot> {
         self.note_read(team, Stream::Billing, None);
         Box::pin(self.answer(team, Stream::Billing.as_str(), |_| BillingSnapshot::default()))
+    }
+
+    fn users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        let users: Vec<String> = (0..self.people).map(|n| format!(r#"{{"id":"u{n}"}}"#)).collect();
+        Box::pin(self.answer_scan(team, "the users", move |_| {
+            UnfilteredJson::new(format!(r#"{{"users":[{}]}}"#, users.join(",")))
+        }))
+    }
+
+    fn sso_users<'a>(&'a self, team: &'a TeamId) -> Answer<'a, UnfilteredJson> {
+        Box::pin(self.answer_scan(team, "the SSO users", |_| UnfilteredJson::new("[]")))
+    }
+
+    fn user_info<'a>(&'a self, team: &'a TeamId, _: &'a str) -> Answer<'a, UnfilteredJson> {
+        Box::pin(self.answer_scan(team, "a user", |_| UnfilteredJson::default()))
     }
 }

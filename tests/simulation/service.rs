@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use annals::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageQuery, Served, TeamView, wire,
-};
+use annals::api::{Answer, ApiError, BillingSnapshot, Computers, EventSource, Page, PageQuery, Served, TeamView, wire};
 use annals::clock::Clock;
 use annals::model::{Instant, Stream, TeamId};
 use bytes::Bytes;
@@ -230,8 +228,6 @@ impl Service {
         self.answer(ask, make, |body| wire::page(query.stream, query.device.as_ref(), body)).await
     }
 }
-
-impl Directory for Service {}
 
 impl EventSource for Service {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {

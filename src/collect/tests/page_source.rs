@@ -3,8 +3,7 @@
 use bytes::Bytes;
 
 use crate::api::{
-    Answer, ApiError, BillingSnapshot, Computers, Directory, EventSource, Page, PageComparison, PageQuery, Served,
-    TeamView,
+    Answer, ApiError, BillingSnapshot, Computers, EventSource, Page, PageComparison, PageQuery, Served, TeamView,
 };
 use crate::model::TeamId;
 
@@ -15,8 +14,6 @@ pub trait Pages: Send + Sync {
     /// Notes whether a repeated page had the same bytes.
     fn note_reread(&self, _is_same: bool) {}
 }
-
-impl<P: Pages> Directory for P {}
 
 impl<P: Pages> EventSource for P {
     fn teams(&self) -> Answer<'_, Vec<TeamId>> {

@@ -1,9 +1,12 @@
 //! One report on a page: its statement, its chart, its first rows, its SQL.
 
+use std::time::Duration;
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde_json::Value;
 
+use crate::model::duration_text;
 use crate::report::output::chart::{CHART_ROWS_MAX, Drawing, NOTHING_DRAWN, Rows, counted, draw};
 use crate::report::sql::sink::{Flow, Sink};
 use crate::report::{About, ParamKind, Report, ReportError, Run, Severity, gaps_recorded, printable};
@@ -118,7 +121,9 @@ fn threshold(report: &Report, name: &str, value: &Value) -> String {
     let kind = report.params.iter().find(|param| param.name == name).map(|param| param.kind);
     let text = match (kind, value) {
         (_, Value::Null) => "none".to_owned(),
-        (Some(ParamKind::Duration), Value::Number(seconds)) => seconds.as_u64().map_or(value.to_string(), duration),
+        (Some(ParamKind::Duration), Value::Number(seconds)) => {
+            seconds.as_u64().map_or_else(|| value.to_string(), |seconds| duration_text(Duration::from_secs(seconds)))
+        }
         (_, Value::Array(items)) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
         _ => plain(value),
     };
@@ -127,13 +132,6 @@ fn threshold(report: &Report, name: &str, value: &Value) -> String {
 
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// `90m`, `8d`: in the largest unit without a remainder.
-fn duration(seconds: u64) -> String {
-    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
-    let whole = units.into_iter().find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
 }
 
 fn found(about: &About) -> Vec<String> {

@@ -40,18 +40,6 @@ impl<K: Eq + Hash> Multiset<K> {
         self.counts.get(key).copied().unwrap_or(0)
     }
 
-    /// The pointwise maximum: the events that both reads together prove to exist.
-    pub fn join(&mut self, other: Self) {
-        for (key, count) in other.counts {
-            self.raise(key, count);
-        }
-    }
-
-    /// The number of occurrences of all keys.
-    pub fn len(&self) -> u64 {
-        self.counts.values().map(|&n| u64::from(n)).sum()
-    }
-
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }

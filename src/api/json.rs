@@ -23,34 +23,6 @@ impl<'a> Object<'a> {
         serde_json::from_str(text).ok()
     }
 
-    /// Like [`Object::parse`], without a check: `text` must be valid JSON. For any other text, the result is arbitrary, but the
-    /// function does not panic.
-    pub fn scan(text: &'a str) -> Option<Self> {
-        let bytes = text.as_bytes();
-        let mut at = space_end(bytes, 0);
-        if bytes.get(at) != Some(&b'{') {
-            return None;
-        }
-        let mut fields = Vec::with_capacity(8);
-        loop {
-            at = space_end(bytes, at + 1);
-            if bytes.get(at) == Some(&b'}') {
-                return Some(Object { fields });
-            }
-            let key = at..value_end(bytes, at);
-            let colon = space_end(bytes, key.end);
-            let start = space_end(bytes, colon + 1);
-            let value = start..value_end(bytes, start);
-            at = space_end(bytes, value.end);
-            fields.push((string(text.get(key)?).unwrap_or_default(), text.get(value)?));
-            match bytes.get(at)? {
-                b',' => {}
-                b'}' => return Some(Object { fields }),
-                _ => return None,
-            }
-        }
-    }
-
     /// The JSON text of a field; `None` if it is missing or null.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         let text = self.fields.iter().rev().find(|(k, _)| k == key)?.1;
@@ -64,7 +36,7 @@ impl<'a> Object<'a> {
 
     /// The field's value, if it is an object.
     pub fn object(&self, key: &str) -> Option<Object<'a>> {
-        Object::scan(self.get(key)?)
+        Object::parse(self.get(key)?)
     }
 
     /// All fields, the last one first, so the first of equal keys counts.
@@ -242,32 +214,6 @@ mod tests {
         assert_eq!((object.get("a"), object.get("b"), object.get("d")), (Some("2"), None, None));
         assert_eq!(object.string("c").unwrap(), "x");
         assert_eq!(object.fields().collect::<Vec<_>>(), [("a", "2"), ("c", "\"x\"")]);
-    }
-
-    #[test]
-    fn the_scan_of_valid_json_equals_a_parse() {
-        for text in [
-            "{}",
-            " { } ",
-            r#"{"a":1}"#,
-            r#"{"a" : -1.5e+3 , "b":[1,{"x":"}]"},[]],"c":{"d":{"e":"\"{"}},"f":true,"a":null,"\u0061":"last"}"#,
-            "{\n\t\"a\": \"b\\\\\",\r\n\"\": false\n}",
-            r#"[{"a":1}]"#,
-            r#""{""#,
-            "17",
-        ] {
-            let shown = |object: Option<Object<'_>>| {
-                object.map(|o| o.fields.iter().map(|(k, v)| (k.to_string(), (*v).to_owned())).collect::<Vec<_>>())
-            };
-            assert_eq!(shown(Object::scan(text)), shown(Object::parse(text)), "{text}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn invalid_json_never_panics(text in "[{}\\[\\]:,\"\\\\ a1\u{e9}]{0,40}") {
-            let _ = Object::scan(&text);
-        }
     }
 
     #[test]

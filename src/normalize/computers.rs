@@ -87,7 +87,7 @@ fn value(text: &str, nesting: usize) -> Value {
             items.into_iter().map(|item| inner(item.get())).collect()
         }
         Some(b'{') => {
-            let object = Object::scan(text).unwrap_or_default();
+            let object = Object::parse(text).unwrap_or_default();
             // The last of equal keys counts.
             let members: Vec<_> = object.backwards().map(|(key, text)| (key.to_owned(), inner(text))).collect();
             members.into_iter().rev().collect()

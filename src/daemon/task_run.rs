@@ -104,7 +104,8 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Edges, team: TeamId, ta
             began_at: Some(began_at),
             committed: CommitCounts { conflicts: u64::from(outcome == RunOutcome::Fenced), ..round.committed.clone() },
             error: error.map(ToString::to_string),
-            clock_skew: memory.service.seconds_ahead(),
+            // A failed run may know only old dates.
+            clock_skew: if error.is_none() { memory.service.seconds_ahead() } else { None },
         }
     });
     // A writer that is not kept releases the team's lock.

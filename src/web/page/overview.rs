@@ -59,7 +59,7 @@ struct Team {
     bytes: String,
     quarantined: u64,
     quarantine_href: String,
-    /// `None` if the archive does not hold the team yet; so also for `coverage_href`.
+    /// `None` if the archive does not hold the team yet; so also for `head` and `coverage_href`.
     sessions_href: Option<String>,
     people: String,
     /// Sessions that lack events, legal holds, months that they keep, and the last expiries.
@@ -208,7 +208,7 @@ fn team_of(team: &TeamHealth, archived: &[TeamId], now: Instant, zone: &Zone) ->
         name: team.team_name.clone().unwrap_or_else(|| printable(&team.team)),
         id: team.team_name.as_ref().map_or_else(String::new, |_| printable(&team.team)),
         lines: team.streams.iter().map(|stream| line_of(team, stream, is_archived, now, zone)).collect(),
-        head: team.ledger_seq.map(|seq| {
+        head: team.ledger_seq.filter(|_| is_archived).map(|seq| {
             let committed = team.committed_at.map(|at| (ago(at, now), time(at, zone)));
             Head { seq, sha256: team.ledger_head.clone().unwrap_or_default(), committed }
         }),

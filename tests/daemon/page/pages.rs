@@ -240,7 +240,8 @@ fn the_overview_links_to_no_page_of_a_team_that_was_never_read() {
     let daemon = scene.start();
     let page = || super::http::get(&daemon.address, "/").body;
     let to = |team: &TeamId| format!("/coverage?team={team}");
-    let page = wait_for("the team that was read", || Some(page()).filter(|page| page.contains(&to(&scene.team(0)))));
+    let is_tried = |page: &String| page.contains(&to(&scene.team(0))) && page.contains("status 500");
+    let page = wait_for("a read team and a refused one", || Some(page()).filter(is_tried));
     assert!(page.contains("Not read yet"), "{page}");
     for path in links(&page) {
         assert_eq!(super::http::get(&daemon.address, &path).status, 200, "{path}");

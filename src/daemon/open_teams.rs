@@ -20,7 +20,7 @@ const RECORD_BYTES: usize = 270;
 
 struct TeamSlot {
     memory: Arc<TeamMemory>,
-    writer: Option<Arc<Mutex<TeamWriter>>>,
+    writer: Option<Arc<tokio::sync::Mutex<TeamWriter>>>,
     bytes: usize,
     /// The last use, by the monotonic clock.
     used: Duration,
@@ -60,7 +60,13 @@ impl OpenTeams {
             None => {
                 let (archive, owned) = (edges.archive.clone(), team.clone());
                 let opened = edges.workers.run(move || archive.writer(&owned)).await;
-                let writer = Arc::new(Mutex::new(opened.inspect_err(|_| self.close(team, false))?));
+                let writer = match opened {
+                    Ok(opened) => Arc::new(tokio::sync::Mutex::new(opened)),
+                    Err(error) => {
+                        self.close(team, false).await;
+                        return Err(error);
+                    }
+                };
                 if let Some(slot) = self.slots.lock().get_mut(team) {
                     slot.writer = Some(writer.clone());
                 }
@@ -72,10 +78,13 @@ impl OpenTeams {
     }
 
     /// Ends a run. `keeps`: the writer can continue. Otherwise the next run opens the team again.
-    pub fn close(&self, team: &TeamId, keeps: bool) {
+    pub async fn close(&self, team: &TeamId, keeps: bool) {
         let kept = self.slots.lock().get(team).and_then(|slot| slot.writer.clone()).filter(|_| keeps);
         // Without the lock of all teams: a question can hold this writer while it fetches a file.
-        let bytes = kept.map_or(0, |writer| weight(writer.lock().state()));
+        let bytes = match kept {
+            Some(writer) => weight(writer.lock().await.state()),
+            None => 0,
+        };
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get_mut(team) {
             (slot.writer, slot.bytes) = (slot.writer.take().filter(|_| keeps), bytes);
@@ -96,11 +105,11 @@ impl OpenTeams {
     }
 
     /// Passes the state of the team after its last commit to `read`, if the team is open. Returns whether it is. Waits
-    /// for a running commit.
+    /// for a running commit, so it must not run on a thread of the runtime.
     pub fn with_state(&self, team: &TeamId, read: &mut dyn FnMut(&TeamState)) -> bool {
         let writer = self.slots.lock().get(team).and_then(|slot| slot.writer.clone());
         writer.is_some_and(|writer| {
-            read(writer.lock().state());
+            read(writer.blocking_lock().state());
             true
         })
     }
@@ -123,6 +132,9 @@ pub fn weight(state: &TeamState) -> usize {
 mod tests {
     use std::sync::mpsc::channel;
     use std::thread::spawn;
+
+    use futures::FutureExt;
+    use futures::executor::block_on;
 
     use super::*;
     use crate::api::{HttpOptions, HttpSource, TokenSource};
@@ -147,7 +159,7 @@ mod tests {
     #[test]
     fn a_question_that_holds_a_writer_stops_no_other_team() {
         let (open_teams, team) = (Arc::new(OpenTeams::new(TEAM_BYTES, EventBudget::new(0))), TeamId::from("a"));
-        drop(futures::executor::block_on(open_teams.open(edges(), &team, Duration::MAX)).unwrap());
+        drop(block_on(open_teams.open(edges(), &team, Duration::MAX)).unwrap());
         let (entered, is_entered) = channel();
         let (leave, may_leave) = channel::<()>();
         let (asked, of) = (open_teams.clone(), team.clone());
@@ -158,18 +170,11 @@ mod tests {
             })
         });
         is_entered.recv().unwrap();
-        let (closing, closed) = channel();
-        let ended = open_teams.clone();
-        spawn(move || {
-            ended.close(&team, true);
-            closing.send(())
-        });
-        assert!(closed.recv_timeout(Duration::from_millis(300)).is_err(), "it waits for the question");
-        let (answer, answered) = channel();
-        spawn(move || answer.send(open_teams.size()));
-        assert_eq!(answered.recv_timeout(Duration::from_secs(60)), Ok((0, 1)));
+        let mut closing = Box::pin(open_teams.close(&team, true));
+        assert!((&mut closing).now_or_never().is_none(), "it waits for the question, and its thread does not");
+        assert_eq!(open_teams.size(), (0, 1));
         drop(leave);
-        closed.recv().unwrap();
+        block_on(closing);
     }
 
     #[test]
@@ -178,19 +183,19 @@ mod tests {
         let archive = edges.archive.clone();
         let open_teams = OpenTeams::new(2 * TEAM_BYTES, EventBudget::new(0));
         let team = |n: usize| TeamId::from(["a", "b", "c"][n]);
-        let open = |n: usize| futures::executor::block_on(open_teams.open(edges.clone(), &team(n), Duration::MAX));
+        let open = |n: usize| block_on(open_teams.open(edges.clone(), &team(n), Duration::MAX));
         let is_locked = |n: usize| archive.writer(&team(n)).is_err();
         for n in 0..3 {
             drop(open(n).unwrap());
             assert!(is_locked(n));
-            open_teams.close(&team(n), true);
+            block_on(open_teams.close(&team(n), true));
         }
         assert_eq!(open_teams.size(), (2 * TEAM_BYTES, 2), "the first was closed");
         assert!(!is_locked(0) && is_locked(1) && is_locked(2));
         let (first, second) = (open(2).unwrap(), open(2).unwrap());
         assert!(Arc::ptr_eq(&first.writer, &second.writer), "it is still open");
         drop((first, second));
-        open_teams.close(&team(2), false);
+        block_on(open_teams.close(&team(2), false));
         assert!(!is_locked(2));
         let elsewhere = archive.writer(&team(0)).unwrap();
         assert!(matches!(open(0), Err(ArchiveError::Locked { .. })));

@@ -78,7 +78,7 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Edges, team: TeamId, ta
             return TaskRun { outcome, ..TaskRun::broken(team, task, error.to_string()) };
         }
     };
-    let began_at = edges.with_state(|state| state.seq);
+    let began_at = edges.with_state(|state| state.seq).await;
     let round = read_team(edges.clone()).await;
     let failures = || round.failures.iter().map(|(_, error)| error).chain(&round.scan.failures);
     let keeps = !failures().any(|error| matches!(error, RoundError::Archive(error) if error.needs_reopen()));
@@ -86,31 +86,36 @@ pub async fn run_task(open_teams: Arc<OpenTeams>, edges: Edges, team: TeamId, ta
     let error = failures().find(is_fenced).or(failures().next());
     let outcome = error.map_or(RunOutcome::Done { is_unfinished: round.deferred.is_unfinished }, outcome_of);
     let memory = &edges.memory;
-    let run = edges.with_state(|state| {
-        let urgency = match task {
-            Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), edges.clock.now())),
-            Task::Inventory => None,
-        };
-        let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
-        // Read points and windows have the service's times.
-        let status = status_with(state, &|stream| memory.known(stream), memory.service.now());
-        TaskRun {
-            team,
-            task,
-            outcome,
-            urgency,
-            status: Some(TeamStatus { held_back: memory.held_back(), ..status }),
-            gaps: Arc::new(gaps.cloned().collect()),
-            began_at: Some(began_at),
-            committed: CommitCounts { conflicts: u64::from(outcome == RunOutcome::Fenced), ..round.committed.clone() },
-            error: error.map(ToString::to_string),
-            // A failed run may know only old dates.
-            clock_skew: if error.is_none() { memory.service.seconds_ahead() } else { None },
-        }
-    });
+    let run = edges
+        .with_state(|state| {
+            let urgency = match task {
+                Task::Read(stream) => Some(Urgency::of(state, stream, &memory.known(stream), edges.clock.now())),
+                Task::Inventory => None,
+            };
+            let gaps = state.findings.iter().filter(|(_, finding)| finding.kind == FindingKind::Gap);
+            // Read points and windows have the service's times.
+            let status = status_with(state, &|stream| memory.known(stream), memory.service.now());
+            TaskRun {
+                team,
+                task,
+                outcome,
+                urgency,
+                status: Some(TeamStatus { held_back: memory.held_back(), ..status }),
+                gaps: Arc::new(gaps.cloned().collect()),
+                began_at: Some(began_at),
+                committed: CommitCounts {
+                    conflicts: u64::from(outcome == RunOutcome::Fenced),
+                    ..round.committed.clone()
+                },
+                error: error.map(ToString::to_string),
+                // A failed run may know only old dates.
+                clock_skew: if error.is_none() { memory.service.seconds_ahead() } else { None },
+            }
+        })
+        .await;
     // A writer that is not kept releases the team's lock.
     drop(edges);
-    open_teams.close(&run.team, keeps);
+    open_teams.close(&run.team, keeps).await;
     run
 }
 

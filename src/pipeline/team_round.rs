@@ -12,7 +12,7 @@ use crate::pipeline::commit::{CommitCounts, Committer, channel, seal};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::expiry::expire_on_schedule;
 use crate::pipeline::plan::read_to;
-use crate::pipeline::read::{gaps_behind_span, poll_billing, read_stream};
+use crate::pipeline::read::{RoundStart, gaps_behind_span, poll_billing, read_stream};
 use crate::pipeline::scan::{ConnectionsRead, ScanRound, note_computers, scan_inventory};
 use crate::pipeline::sessions::catch_up_all;
 use crate::pipeline::team::{Deferred, TeamContext, TeamEdges};
@@ -51,9 +51,9 @@ pub async fn read_team(edges: Arc<TeamEdges>) -> TeamRound {
     let (inbox, messages) = channel(edges.team.clone());
     let ctx = TeamContext::new(edges.clone(), inbox);
     let (mut round, ended) = futures::join!(read_all(ctx), Committer::new(edges.clone()).run(messages));
-    remember(&edges, &ended);
+    remember(&edges, &ended).await;
     round.committed = ended.committed;
-    round.unsigned_lines = edges.writer().unsigned_lines();
+    round.unsigned_lines = edges.writer().await.unsigned_lines();
     if let Some(error) = ended.error {
         // Other failures only report that the stage has ended.
         round.failures.retain(|(_, failure)| !matches!(failure, RoundError::Archive(ArchiveError::Poisoned { .. })));
@@ -95,19 +95,19 @@ async fn maintain(edges: &TeamEdges) -> Result<(), ArchiveError> {
 }
 
 /// Keeps the read points for later rounds of this process.
-fn remember(edges: &TeamEdges, ended: &Committer) {
+async fn remember(edges: &TeamEdges, ended: &Committer) {
     ended.read_points.iter().for_each(|(stream, point)| edges.memory.note_point(*stream, *point));
     for stream in Stream::ALL.into_iter().filter(|stream| edges.settings.reads(*stream)) {
         let newest = |points: &[ReadPoint]| points.iter().copied().max_by_key(|point| point.read_to);
-        let held = edges.with_state(|state| newest(&state.streams.get(&stream)?.read_points));
+        let held = edges.with_state(|state| newest(&state.streams.get(&stream)?.read_points)).await;
         held.into_iter().for_each(|point| edges.memory.note_point(stream, point));
     }
 }
 
 async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError> {
     catch_up_all(ctx).await?;
-    let is_first = !ctx.settings.streams.is_empty() && ctx.with_state(|state| state.streams.is_empty());
-    let held = ctx.with_state(|state| state.streams.get(&Stream::Connections).cloned()).unwrap_or_default();
+    let is_first = !ctx.settings.streams.is_empty() && ctx.with_state(|state| state.streams.is_empty()).await;
+    let held = ctx.with_state(|state| state.streams.get(&Stream::Connections).cloned()).await.unwrap_or_default();
     let recorded = held.plan_span();
     let shown = match plan_span(ctx, &mut round.name).await {
         Ok(shown) => shown,
@@ -124,7 +124,8 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         noted = note_computers(ctx, now, None, &mut computers).await;
     }
     note_uncommitted_points(ctx).await?;
-    let behind = gaps_behind_span(ctx, now);
+    let start = RoundStart { now, first, plan_span: round.plan_span };
+    let behind = gaps_behind_span(ctx, round.plan_span, now).await;
     if !planted::is(Bug::SpanGapLostOnFailure) {
         // The next commit writes these gaps. Else an interrupted round would let their events look read in time.
         ctx.add(|batch| behind.iter().for_each(|gap| batch.deferred_findings.push(gap.clone()))).await?;
@@ -135,7 +136,7 @@ async fn read(ctx: &TeamContext, round: &mut TeamRound) -> Result<(), RoundError
         }
         match stream {
             Stream::Billing => poll_billing(ctx).await,
-            Stream::Activity | Stream::Connections => read_stream(ctx, stream, first, now).await,
+            Stream::Activity | Stream::Connections => read_stream(ctx, stream, start).await,
         }
     };
     let connections = async {
@@ -190,8 +191,8 @@ async fn span_without_view(
     round: &mut TeamRound,
 ) -> Result<Option<Duration>, ApiError> {
     let streams = &ctx.settings.streams;
-    let has_begun =
-        !streams.is_empty() && ctx.with_state(|state| streams.iter().all(|stream| state.streams.contains_key(stream)));
+    let has_begun = !streams.is_empty()
+        && ctx.with_state(|state| streams.iter().all(|stream| state.streams.contains_key(stream))).await;
     let teams = if has_begun { ctx.source.teams().await.ok() } else { None };
     let Some(teams) = teams.filter(|teams| teams.body.contains(&ctx.team)) else { return Err(failure) };
     observe(ctx, teams.at).await?;
@@ -210,7 +211,7 @@ async fn span_without_view(
 /// Notes uncommitted read points of the streams that this round does not read. The round's commit, if any, writes them.
 async fn note_uncommitted_points(ctx: &TeamContext) -> Result<(), ArchiveError> {
     for stream in Stream::ALL.into_iter().filter(|stream| !ctx.settings.reads(*stream)) {
-        let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(held, None)));
+        let held = ctx.with_state(|state| state.streams.get(&stream).and_then(|held| read_to(held, None))).await;
         let uncommitted = ctx.memory.last_point(stream).filter(|point| held.is_some_and(|held| held < point.read_to));
         if let Some(point) = uncommitted {
             ctx.add(|batch| batch.read_points.push((stream, point))).await?;

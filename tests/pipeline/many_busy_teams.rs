@@ -2,17 +2,18 @@
 //! progresses.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use annals::api::{EventSource, HttpOptions, HttpSource, RetryPolicy, Retrying, TokenSource};
-use annals::archive::{Archive, VerifyOptions, verify};
+use annals::archive::{Archive, TeamWriter, VerifyOptions, verify};
 use annals::clock::SystemClock;
 use annals::model::{Instant, Range, Stream, TeamId};
 use annals::pipeline::{CommitCounts, Edges, EventBudget, Progress, Settings, TeamEdges, Workers, read_team};
 use annals::sandbox::{RunningSandbox, Sandbox, SandboxConfig};
 use annals::store::MemoryStore;
 use futures::future::join_all;
+use tokio::sync::OwnedMutexGuard;
 
 const TEAMS: u32 = 8;
 const BOUND: usize = 15_000;
@@ -44,22 +45,28 @@ impl Progress for Watch {
     }
 }
 
-/// Reads all teams within `budget`.
-async fn read(sandbox: &RunningSandbox, budget: &Arc<EventBudget>, workers: Workers) -> Watched {
+/// The edges of a process that reads connections into a new archive.
+fn edges(sandbox: &RunningSandbox, workers: Workers, progress: Arc<dyn Progress>) -> (Edges, Arc<MemoryStore>) {
     let clock = Arc::new(SystemClock::new());
     let token = TokenSource::Fixed(sandbox.read_only_token.clone().into());
     let options = HttpOptions { requests_per_second: None, ..HttpOptions::new(&sandbox.base_url, token) };
     let http: Arc<dyn EventSource> = Arc::new(HttpSource::new(options).unwrap());
     let store = Arc::new(MemoryStore::new());
-    let watch = Arc::new(Watch::default());
     let edges = Edges {
         source: Arc::new(Retrying::new(http, clock.clone(), RetryPolicy::default())),
         archive: Arc::new(Archive::open_or_create(store.clone(), || "test".to_owned()).unwrap()),
         clock,
         settings: Arc::new(Settings { streams: vec![Stream::Connections], ..Settings::default() }),
         workers,
-        progress: watch.clone(),
+        progress,
     };
+    (edges, store)
+}
+
+/// Reads all teams within `budget`.
+async fn read(sandbox: &RunningSandbox, budget: &Arc<EventBudget>, workers: Workers) -> Watched {
+    let watch = Arc::new(Watch::default());
+    let (edges, store) = edges(sandbox, workers, watch.clone());
     let rounds = edges.teams().await.unwrap().into_iter().map(|team| {
         let team = TeamEdges::open(edges.clone(), team, budget.clone()).unwrap();
         async { read_team(Arc::new(team)).await }
@@ -86,18 +93,23 @@ fn when_the_first_is_done(commits: &[(TeamId, u64)], all: &BTreeMap<TeamId, u64>
     sums
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn eight_busy_teams_stay_within_the_limit_and_none_starves() {
+/// A service with some days of busy teams.
+async fn busy_teams(teams: u32) -> RunningSandbox {
     let end: Instant = "2026-11-20T00:00:00Z".parse().unwrap();
     let config = SandboxConfig {
-        teams: TEAMS,
+        teams,
         days: 20,
         sessions_per_day: 300,
         now: Some(end),
         end: Some(end),
         ..SandboxConfig::default()
     };
-    let sandbox = Sandbox::start(config).await.unwrap();
+    Sandbox::start(config).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_busy_teams_stay_within_the_limit_and_none_starves() {
+    let sandbox = busy_teams(TEAMS).await;
     let visible = |team: &TeamId| sandbox.handle.visible(team, Stream::Connections);
     let all: BTreeMap<TeamId, u64> = sandbox.teams.iter().map(|team| (team.clone(), visible(team))).collect();
     let total: u64 = all.values().sum();
@@ -117,4 +129,40 @@ async fn eight_busy_teams_stay_within_the_limit_and_none_starves() {
     let most_held = read(&sandbox, &budget, Workers::Threads).await.most_held;
     assert!(most_held > BOUND as u64, "{most_held} events");
     sandbox.shutdown().await;
+}
+
+/// Holds the team's writer from the first reading of a range to the fourth one, as a commit does.
+#[derive(Default)]
+struct SlowCommit {
+    writer: OnceLock<Arc<tokio::sync::Mutex<TeamWriter>>>,
+    readings: Mutex<(u32, Option<OwnedMutexGuard<TeamWriter>>)>,
+}
+
+impl Progress for SlowCommit {
+    fn read(&self, _: &TeamId, _: Stream, _: Range, _: u64, is_whole: bool) {
+        let mut readings = self.readings.lock().unwrap();
+        readings.0 += u32::from(is_whole);
+        match readings.0 {
+            1 => readings.1 = Some(self.writer.get().unwrap().clone().try_lock_owned().unwrap()),
+            4 => readings.1 = None,
+            _ => {}
+        }
+    }
+}
+
+/// A slow bucket can take minutes for a commit.
+#[tokio::test]
+async fn readings_do_not_wait_for_a_commit() {
+    let sandbox = busy_teams(1).await;
+    let slow = Arc::new(SlowCommit::default());
+    let (edges, _) = edges(&sandbox, Workers::Inline, slow.clone());
+    let (team, clock) = (edges.teams().await.unwrap().remove(0), edges.clock.clone());
+    let team = Arc::new(TeamEdges::open(edges, team, EventBudget::new(100_000)).unwrap());
+    assert!(slow.writer.set(team.writer.clone()).is_ok());
+    let round = tokio::select! {
+        round = read_team(team) => round,
+        () = clock.sleep(Duration::from_secs(300)) => panic!("the readings wait"),
+    };
+    assert!(round.is_done(), "{:?}", round.failures);
+    assert!(slow.readings.lock().unwrap().0 >= 4);
 }

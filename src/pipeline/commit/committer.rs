@@ -76,7 +76,7 @@ impl Committer {
         if self.batch.size() < COMMIT_EVENTS_MAX {
             return Ok(());
         }
-        match self.edges.with_state(|state| self.batch.take_ready(state)) {
+        match self.edges.with_state(|state| self.batch.take_ready(state)).await {
             Some(ready) => self.commit(ready).await,
             None => Ok(()),
         }
@@ -101,7 +101,7 @@ impl Committer {
         let (began, read_points) = (edges.clock.monotonic(), batch.read_points.clone());
         let (seen_at, now) = (edges.service().now(), edges.clock.now());
         let shared = edges.clone();
-        let flushed = edges.workers.run(move || flush(&shared, batch, seen_at, now)).await?;
+        let flushed = edges.with_writer(move |writer| flush(&shared, writer, batch, (seen_at, now))).await?;
         let took = edges.clock.monotonic().saturating_sub(began);
         edges.progress.committed(&edges.team, &flushed, took);
         self.committed.add(&flushed);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::archive::{ArchiveError, Committed, Draft, Finding, FindingKind, StoredEvent, WindowRecord, WindowRows};
+use crate::archive::{
+    ArchiveError, Committed, Draft, Finding, FindingKind, StoredEvent, TeamWriter, WindowRecord, WindowRows,
+};
 use crate::model::{EventRow, Instant, RawPolicy, Stream};
 use crate::planted::{self, Bug};
 
@@ -27,13 +29,17 @@ const EVENTS_A_THREAD_MIN: usize = 4_000;
 /// # Errors
 /// When the archive cannot be read or written. Then the whole batch stays uncommitted, unless only the sessions of the chunk
 /// cannot be made: their error is returned after the commit.
-pub fn flush(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) -> Result<CommitCounts, ArchiveError> {
-    let mut writer = edges.writer();
+pub fn flush(
+    edges: &TeamEdges,
+    writer: &mut TeamWriter,
+    batch: Batch,
+    (seen_at, now): (Instant, Instant),
+) -> Result<CommitCounts, ArchiveError> {
     let uncommitted = edges.memory.points(Stream::Connections);
     // Without a chunk, another team may make sessions.
     let permit = edges.budget.try_session_permit();
     let chunk = permit.and_then(|permit| Some((Chunk::settled(writer.state())?, permit)));
-    let ctx = CommitContext { writer: &writer, settings: &edges.settings, uncommitted: &uncommitted, seen_at };
+    let ctx = CommitContext { writer, settings: &edges.settings, uncommitted: &uncommitted, seen_at };
     let is_large = batch.size() >= EVENTS_A_THREAD_MIN;
     let sessions = || chunk.as_ref().map(|(chunk, _)| chunk.make(ctx.writer.rows(), seen_at)).transpose();
     let (prepared, sessions) = both(is_large, || prepare(batch, &ctx), sessions);
@@ -44,11 +50,11 @@ pub fn flush(edges: &TeamEdges, batch: Batch, seen_at: Instant, now: Instant) ->
     };
     draft.sessions = sessions.map(|(sessions, _)| sessions);
     draft.body.sealed_days = busy_days(writer.state(), &draft);
-    correlate(&mut draft, &mut writer, seen_at)?;
+    correlate(&mut draft, writer, seen_at)?;
     let committed = writer.commit(draft, now)?;
     failure.map_or(Ok(()), Err)?;
     drop(chunk);
-    seal_final_month(&mut writer, edges.settings.partition, now)?;
+    seal_final_month(writer, edges.settings.partition, now)?;
     Ok(CommitCounts { commits: u64::from(committed != Committed::Nothing), ..flushed })
 }
 

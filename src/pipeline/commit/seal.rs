@@ -30,25 +30,25 @@ const BUSY_DAY_ROWS: usize = 4_096;
 pub async fn seal(edges: &TeamEdges) -> Result<(), ArchiveError> {
     for stream in Stream::ALL {
         if edges.settings.partition == Partition::Day {
-            for days in edges.with_state(|state| days(state, stream)) {
+            for days in edges.with_state(|state| days(state, stream)).await {
                 let sealed_days = days.iter().map(|day| (stream, *day)).collect();
                 commit(edges, Draft::from(Body { sealed_days, ..Body::default() })).await?;
             }
         }
         for months in
-            edges.with_state(|state| final_units(state, stream, SealUnit::Month)).chunks(MONTHS_SEALED_AT_ONCE)
+            edges.with_state(|state| final_units(state, stream, SealUnit::Month)).await.chunks(MONTHS_SEALED_AT_ONCE)
         {
             let sealed_months = months.iter().map(|month| (stream, *month)).collect();
             commit(edges, Draft::from(Body { sealed_months, ..Body::default() })).await?;
         }
         if edges.settings.partition == Partition::Month {
-            for paths in edges.with_state(|state| small_files(state, stream)) {
+            for paths in edges.with_state(|state| small_files(state, stream)).await {
                 commit(edges, Draft { join_windows: vec![(stream, paths)], ..Draft::default() }).await?;
             }
         }
     }
     // Lagging sessions are written to files of months first.
-    let years = edges.with_state(|state| if are_stale(state) { Vec::new() } else { state.years_to_join() });
+    let years = edges.with_state(|state| if are_stale(state) { Vec::new() } else { state.years_to_join() }).await;
     for year in years {
         commit(edges, Draft { join_years: vec![year], ..Draft::default() }).await?;
     }

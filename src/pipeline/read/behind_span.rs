@@ -10,12 +10,17 @@ use crate::pipeline::read::round::Round;
 use crate::pipeline::team::TeamContext;
 use crate::planted::{self, Bug};
 
-/// The gaps of connections that no reading holds, and that the plan's span no longer shows at `now`.
-pub fn gaps_behind_span(ctx: &TeamContext, now: Instant) -> Vec<Finding> {
-    let (recorded, span) = spans(ctx);
-    let Some(span) = span.filter(|_| ctx.settings.reads(Stream::Connections)) else { return Vec::new() };
-    let (points, longest) = (ctx.memory.points(Stream::Connections), recorded.map_or(span, |held| held.max(span)));
-    let history = ctx.with_state(|state| ReadHistory::of(state, &points, &ctx.settings));
+/// The gaps of connections that no reading holds, and that `plan_span` no longer shows at `now`.
+pub async fn gaps_behind_span(ctx: &TeamContext, plan_span: Option<Duration>, now: Instant) -> Vec<Finding> {
+    let Some(span) = plan_span.filter(|_| ctx.settings.reads(Stream::Connections)) else { return Vec::new() };
+    let points = ctx.memory.points(Stream::Connections);
+    let (recorded, history) = ctx
+        .with_state(|state| {
+            let recorded = state.streams.get(&Stream::Connections).and_then(StreamRecord::plan_span);
+            (recorded, ReadHistory::of(state, &points, &ctx.settings))
+        })
+        .await;
+    let longest = recorded.map_or(span, |held| held.max(span));
     let reason =
         "Annals did not finish reading this time within the plan's span: the service may no longer show its events";
     let gap = |range| Finding::new(Some(Stream::Connections), FindingKind::Gap, PLAN_SPAN, reason, now).over(range);
@@ -24,23 +29,15 @@ pub fn gaps_behind_span(ctx: &TeamContext, now: Instant) -> Vec<Finding> {
     unread.map(gap).filter(is_read).collect()
 }
 
-/// The plan's span of an earlier round, and the one that counts now.
-fn spans(ctx: &TeamContext) -> (Option<Duration>, Option<Duration>) {
-    let recorded = ctx.with_state(|state| state.streams.get(&Stream::Connections).and_then(StreamRecord::plan_span));
-    (recorded, ctx.memory.plan_span().flatten().or(recorded))
-}
-
 impl Round<'_> {
     /// The gaps of events of `part` that left the plan's span after the round began. The reading of the part ended at `read_by`.
-    pub fn left_meanwhile(&self, part: Range, read_by: Option<Instant>) -> Vec<Finding> {
-        let (span, read_by) = (spans(self.ctx).1, read_by.filter(|read_by| self.now < *read_by));
-        let Some((span, read_by)) = span.zip(read_by).filter(|_| self.stream == Stream::Connections) else {
-            return Vec::new();
-        };
+    pub async fn left_meanwhile(&self, part: Range, read_by: Option<Instant>) -> Vec<Finding> {
+        let read_by = read_by.filter(|read_by| self.now < *read_by && self.stream == Stream::Connections);
+        let Some((span, read_by)) = self.plan_span.zip(read_by) else { return Vec::new() };
         // Earlier events lie in the gap of the round's start.
         let left = Range { start: self.now.minus(span), end: read_by.minus(span) };
         let Some(left) = clip(part, left) else { return Vec::new() };
-        let gaps = gaps_behind_span(self.ctx, read_by).into_iter();
+        let gaps = gaps_behind_span(self.ctx, self.plan_span, read_by).await.into_iter();
         gaps.filter_map(|gap| clip(gap.range()?, left).map(|range| gap.over(range))).collect()
     }
 }

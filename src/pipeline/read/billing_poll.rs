@@ -21,10 +21,10 @@ pub async fn poll_billing(ctx: &TeamContext) -> Result<(), RoundError> {
     let served = ctx.source.billing(&ctx.team).await?;
     ctx.service().observe(served.at);
     let now = ctx.service().now();
-    let windows = ctx.with_state(|state| StreamWindows::of(state, Stream::Billing, ctx.settings.grid));
+    let windows = ctx.with_state(|state| StreamWindows::of(state, Stream::Billing, ctx.settings.grid)).await;
     let record = windows.record.clone();
     let events = served.body.events;
-    let key = ctx.writer().salts().event_key()?;
+    let key = ctx.writer().await.salts().event_key()?;
     let entry = |identity: EventIdentity| SnapshotEntry::new(&identity, key.digest(&identity.digest));
     let entries: Vec<SnapshotEntry> = events.iter().map(|event| entry(event.identity())).collect();
     let overlap = compare(&record.snapshot, &entries, record.begins.is_none());

@@ -11,4 +11,5 @@ mod stream;
 
 pub use behind_span::gaps_behind_span;
 pub use billing_poll::poll_billing;
+pub use round::RoundStart;
 pub use stream::read_stream;

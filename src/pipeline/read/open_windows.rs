@@ -21,7 +21,7 @@ impl Round<'_> {
         let asked = PaddedRange { range: window, pad: PAD_SECONDS };
         let held = self.windows.held.get(&window.start);
         let before = held.and_then(|held| held.walk.clone());
-        let key = self.ctx.writer().salts().event_key()?;
+        let key = self.ctx.writer().await.salts().event_key()?;
         let point = before.as_ref().and_then(|point| decode_point(point, &key));
         let start = TailStart::of(point, held.map_or(0, |held| held.events));
         let mut reader = TailReader::new(self.lists.clone(), asked, start, WALK_EVENTS_MAX);
@@ -32,7 +32,7 @@ impl Round<'_> {
             self.ctx.service().observe(chunk.ended_at);
             self.ctx.progress.read(&self.ctx.team, self.stream, window, chunk.events.len() as u64, false);
             let mut batch = Batch::default();
-            batch.findings = self.left_meanwhile(rest, chunk.ended_at);
+            batch.findings = self.left_meanwhile(rest, chunk.ended_at).await;
             rest.start = chunk.events.iter().filter_map(|held| held.event.at()).fold(rest.start, Instant::max);
             let walk = chunk.point.map(|point| encode_point(point, &key)).filter(|point| point.offset > 0);
             if batch.findings.is_empty() && chunk.events.is_empty() && (walk.is_none() || walk == before) {

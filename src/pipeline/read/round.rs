@@ -20,12 +20,25 @@ pub enum Purpose {
     Rescan,
 }
 
+/// The start of a team's round.
+#[derive(Debug, Clone, Copy)]
+pub struct RoundStart {
+    /// The service's clock.
+    pub now: Instant,
+    /// The start of a backfill.
+    pub first: Instant,
+    /// The plan's span: shown by the service, configured, or shown to an earlier round.
+    pub plan_span: Option<Duration>,
+}
+
 /// One stream's round.
 pub struct Round<'a> {
     pub ctx: &'a TeamContext,
     pub stream: Stream,
     /// The service's clock at the round's start.
     pub now: Instant,
+    /// See [`RoundStart`].
+    pub plan_span: Option<Duration>,
     pub lists: Lists,
     /// A window is settled this long after its end.
     pub lag: Duration,

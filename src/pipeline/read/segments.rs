@@ -52,7 +52,7 @@ impl Round<'_> {
                 change.confirmed = Some(part);
             }
             if purpose == Purpose::Settle && change.confirmed.is_some() {
-                batch.findings.extend(self.left_meanwhile(part, segment.ended_at));
+                batch.findings.extend(self.left_meanwhile(part, segment.ended_at).await);
             }
             batch.changes.push(change);
         }

@@ -12,35 +12,35 @@ use crate::planted::{self, Bug};
 use crate::pipeline::commit::{Batch, StreamChange};
 use crate::pipeline::error::RoundError;
 use crate::pipeline::plan::{SpanPlanner, StreamPlan, StreamWindows, first_stride, lag, plan, rescan_stride};
-use crate::pipeline::read::round::{Purpose, Round};
+use crate::pipeline::read::round::{Purpose, Round, RoundStart};
 use crate::pipeline::team::TeamContext;
 
 /// The wait before the service is asked again for a history that it does not seem to have.
 const NOT_FOUND_PAUSE: Duration = Duration::from_secs(3);
 
-/// Reads one stream up to now. A backfill begins at `first`. `now` is the service's clock.
+/// Reads one stream up to the start of the round.
 ///
 /// # Errors
 /// When the service does not answer, or the commit stage has ended. The events read before are committed.
-pub async fn read_stream(ctx: &TeamContext, stream: Stream, first: Instant, now: Instant) -> Result<(), RoundError> {
-    let mut read = read_lists(ctx, stream, first, now, &[None]).await;
+pub async fn read_stream(ctx: &TeamContext, stream: Stream, start: RoundStart) -> Result<(), RoundError> {
+    let mut read = read_lists(ctx, stream, start, &[None]).await;
     if stream != Stream::Connections || !is_not_found(&read) || !may_be_absent(ctx).await? {
         return read;
     }
-    if !is_known_absent(ctx) {
+    if !is_known_absent(ctx).await {
         // A single wrong 404 would archive the whole backfill in the deprecated form.
         ctx.clock.sleep(NOT_FOUND_PAUSE).await;
-        read = read_lists(ctx, stream, first, now, &[None]).await;
+        read = read_lists(ctx, stream, start, &[None]).await;
         if !is_not_found(&read) || !may_be_absent(ctx).await? {
             return read;
         }
         tracing::warn!(team = %ctx.team, "the service has no `history/devices`: Annals reads the deprecated history of each computer");
     }
-    read_computers(ctx, first, now).await
+    read_computers(ctx, start).await
 }
 
 /// Reads the deprecated history of each computer.
-async fn read_computers(ctx: &TeamContext, first: Instant, now: Instant) -> Result<(), RoundError> {
+async fn read_computers(ctx: &TeamContext, start: RoundStart) -> Result<(), RoundError> {
     let (team, stream) = (&ctx.team, Stream::Connections);
     let lists: Vec<Option<DeviceId>> = ctx.source.devices(team).await?.body.ids.into_iter().map(Some).collect();
     if lists.is_empty() {
@@ -48,10 +48,10 @@ async fn read_computers(ctx: &TeamContext, first: Instant, now: Instant) -> Resu
         ctx.deferred().unread.insert(stream);
         return Ok(());
     }
-    note_deprecated(ctx, lists.len(), now).await?;
+    note_deprecated(ctx, lists.len(), start.now).await?;
     // The beginning of the archive is recorded once.
     ctx.inbox.commit().await?;
-    read_lists(ctx, stream, first, now, &lists).await
+    read_lists(ctx, stream, start, &lists).await
 }
 
 fn is_not_found(read: &Result<(), RoundError>) -> bool {
@@ -59,8 +59,8 @@ fn is_not_found(read: &Result<(), RoundError>) -> bool {
 }
 
 /// Whether an earlier round found that the service has no team history.
-fn is_known_absent(ctx: &TeamContext) -> bool {
-    ctx.with_state(|state| state.findings.iter().any(|(_, found)| found.kind == FindingKind::DeprecatedHistory))
+async fn is_known_absent(ctx: &TeamContext) -> bool {
+    ctx.with_state(|state| state.findings.iter().any(|(_, found)| found.kind == FindingKind::DeprecatedHistory)).await
 }
 
 /// If `history/devices` has answered before, a 404 is a fault. The deprecated history has the same events with other
@@ -68,25 +68,25 @@ fn is_known_absent(ctx: &TeamContext) -> bool {
 async fn may_be_absent(ctx: &TeamContext) -> Result<bool, RoundError> {
     // Also count the events that this round has read before.
     ctx.inbox.commit().await?;
-    Ok(is_known_absent(ctx) || ctx.with_state(|state| state.files_of(Dataset::Connections).next().is_none()))
+    Ok(is_known_absent(ctx).await
+        || ctx.with_state(|state| state.files_of(Dataset::Connections).next().is_none()).await)
 }
 
 async fn read_lists(
     ctx: &TeamContext,
     stream: Stream,
-    first: Instant,
-    now: Instant,
+    start: RoundStart,
     devices: &[Option<DeviceId>],
 ) -> Result<(), RoundError> {
-    let grid = ctx.settings.grid;
-    let mut windows = ctx.with_state(|state| StreamWindows::of(state, stream, grid));
+    let (grid, RoundStart { now, first, plan_span }) = (ctx.settings.grid, start);
+    let mut windows = ctx.with_state(|state| StreamWindows::of(state, stream, grid)).await;
     let plan = plan(&mut windows, first, &ctx.settings, now);
-    let plan = ctx.with_state(|state| plan.without_expired(state, stream));
+    let plan = ctx.with_state(|state| plan.without_expired(state, stream)).await;
     let limit = ctx.memory.limits[stream as usize].clone();
     let (source, team) = (ctx.source.clone(), ctx.team.clone());
     let lists = Lists { source, team, stream, devices: devices.into(), limit };
     let (lag, budget) = (lag(&windows.record, &ctx.settings), Arc::default());
-    let round = Round { ctx, stream, now, lists, lag, windows, budget };
+    let round = Round { ctx, stream, now, plan_span, lists, lag, windows, budget };
     if round.windows.record.begins != Some(plan.begins) {
         round.begin(plan.begins).await?;
     }

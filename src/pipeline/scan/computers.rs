@@ -13,7 +13,7 @@ use crate::model::{DeviceId, Instant, Stream};
 use crate::pipeline::commit::StreamChange;
 use crate::pipeline::error::RoundError;
 use crate::pipeline::loss::{ReadHistory, Removal};
-use crate::pipeline::read::read_stream;
+use crate::pipeline::read::{RoundStart, read_stream};
 use crate::pipeline::team::TeamContext;
 
 /// A reading of connections up to now.
@@ -36,8 +36,8 @@ pub async fn note_computers(
 ) -> Result<(), RoundError> {
     // The service gives its time in whole seconds, so it may seem to go back.
     let listed_at = read.map_or(began, |read| read.point.at).max(ctx.service().now());
-    let known_now = || ctx.with_state(|state| state.computers().cloned().collect::<BTreeSet<_>>());
-    let (mut known, ever) = (known_now(), ctx.with_state(|state| state.devices_ever.clone()));
+    let known_now = async || ctx.with_state(|state| state.computers().cloned().collect::<BTreeSet<_>>()).await;
+    let (mut known, ever) = (known_now().await, ctx.with_state(|state| state.devices_ever.clone()).await);
     if let Some(read) = read
         && let Some(at) = ctx.memory.listed_at((known.len(), ever.len()))
     {
@@ -46,7 +46,8 @@ pub async fn note_computers(
     let listed = list(ctx, shown).await?;
     let mut listed = listed.unwrap_or_else(|| known.clone());
     // A service that has never listed a computer may hide them from the token, so its empty list proves no removal.
-    let hidden = if listed.is_empty() && ctx.with_state(|state| state.devices.is_empty()) { known.len() } else { 0 };
+    let hidden =
+        if listed.is_empty() && ctx.with_state(|state| state.devices.is_empty()).await { known.len() } else { 0 };
     if hidden > 0 {
         known.clear();
     }
@@ -59,14 +60,14 @@ pub async fn note_computers(
         ctx.inbox.commit().await?;
         ask_activity(ctx, began).await;
         ctx.inbox.commit().await?;
-        known = known_now();
+        known = known_now().await;
     }
     let delta = DeviceDelta {
-        added: ctx.with_state(|state| listed.difference(&state.devices).cloned().collect()),
+        added: ctx.with_state(|state| listed.difference(&state.devices).cloned().collect()).await,
         removed: known.difference(&listed).cloned().collect(),
         ..DeviceDelta::default()
     };
-    let gaps = gaps_without_activity(ctx, &delta.removed, began);
+    let gaps = gaps_without_activity(ctx, &delta.removed, began).await;
     if !delta.removed.is_empty() {
         ctx.memory.note_silent_removal();
     }
@@ -95,10 +96,11 @@ async fn note_read(ctx: &TeamContext, read: ConnectionsRead, listed_at: Instant)
 /// Reads the activity up to now, if the configuration includes it. Without an answer, the removal may have happened at
 /// any moment since the last list.
 async fn ask_activity(ctx: &TeamContext, now: Instant) {
-    let Some(begins) = ctx.with_state(|state| state.streams.get(&Stream::Activity).and_then(|held| held.begins)) else {
+    let Some(first) = ctx.with_state(|state| state.streams.get(&Stream::Activity).and_then(|held| held.begins)).await
+    else {
         return;
     };
-    if let Err(error) = read_stream(ctx, Stream::Activity, begins, now).await {
+    if let Err(error) = read_stream(ctx, Stream::Activity, RoundStart { now, first, plan_span: None }).await {
         tracing::info!(team = %ctx.team, %error, "a computer was removed, and Annals cannot read the activity that would show when");
     }
 }
@@ -121,13 +123,13 @@ async fn list(ctx: &TeamContext, shown: &mut Option<Computers>) -> Result<Option
 }
 
 /// The gaps of computers that vanished from the list without an event of activity.
-fn gaps_without_activity(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Vec<Finding> {
+async fn gaps_without_activity(ctx: &TeamContext, removed: &BTreeSet<DeviceId>, began: Instant) -> Vec<Finding> {
     if removed.is_empty() {
         return Vec::new();
     }
     let uncommitted = ctx.memory.points(Stream::Connections);
     let (history, unlisted) =
-        ctx.with_state(|state| (ReadHistory::of(state, &uncommitted, &ctx.settings), state.unlisted.clone()));
+        ctx.with_state(|state| (ReadHistory::of(state, &uncommitted, &ctx.settings), state.unlisted.clone())).await;
     let found_at = ctx.service().now();
     // The service gives its time in whole seconds: a later event of the same removal has an earlier date.
     let at = found_at.max(began).plus(Duration::from_secs(1));

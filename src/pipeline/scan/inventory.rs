@@ -56,12 +56,12 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
     }
     let now = ctx.service().now();
     let has_change = activity_shows_change(ctx, now).await?;
-    let is_due = |ask: &ScanRequest| {
-        settings.scan == ScanMode::Now
-            || has_change
-            || ctx.with_state(|state| ask.parts().iter().any(|part| is_old(state, *part, now)))
-    };
-    let due: Vec<ScanRequest> = ScanRequest::ALL.into_iter().filter(is_due).collect();
+    let are_all_due = settings.scan == ScanMode::Now || has_change;
+    let due = ctx.with_state(|state| {
+        let is_due = |ask: &ScanRequest| are_all_due || ask.parts().iter().any(|part| is_old(state, *part, now));
+        ScanRequest::ALL.into_iter().filter(is_due).collect::<Vec<_>>()
+    });
+    let due = due.await;
     let has_scanned = !due.is_empty();
     if has_scanned {
         let scanned = send_requests(ctx, &due, listed, round).await;
@@ -75,11 +75,13 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
 
 /// Whether activity since the oldest of the last scans reports more than sign-ins.
 async fn activity_shows_change(ctx: &TeamContext, now: Instant) -> Result<bool, ArchiveError> {
-    let since = ctx.with_state(|state| {
-        let asked = ScanRequest::ALL.iter().flat_map(|ask| ask.parts());
-        let since = asked.map(|part| state.last_scan(*part).map(|scan| scan.read_at)).min().flatten()?;
-        state.files_of(Dataset::Activity).any(|file| file.last.is_some_and(|last| last > since)).then_some(since)
-    });
+    let since = ctx
+        .with_state(|state| {
+            let asked = ScanRequest::ALL.iter().flat_map(|ask| ask.parts());
+            let since = asked.map(|part| state.last_scan(*part).map(|scan| scan.read_at)).min().flatten()?;
+            state.files_of(Dataset::Activity).any(|file| file.last.is_some_and(|last| last > since)).then_some(since)
+        })
+        .await;
     let Some(since) = since else { return Ok(false) };
     let after = |at: Instant| Instant::from_nanos(at.nanos().saturating_add(1));
     // An event with a future date counts when its time comes.
@@ -149,7 +151,7 @@ async fn send(
             let (what, part) = ("the team's users", InventoryPart::Users);
             let shown = read(what, users(ctx.source.users(&ctx.team).await?.body.text()))?;
             // Every team has an admin. An empty list would make each user look removed.
-            let had = ctx.with_state(|state| state.entities(part));
+            let had = ctx.with_state(|state| state.entities(part)).await;
             if had > 0 && shown.parts.get(&part).is_some_and(BTreeMap::is_empty) {
                 let detail = format!("an empty list, though the team had {had} users at the last scan");
                 return Err(ApiError::Unexpected { what: what.to_owned(), detail });

@@ -37,8 +37,9 @@ enum End {
 /// When the archive cannot be written. Failures of the service are in the round.
 pub async fn ask_users(ctx: &TeamContext, has_scanned: bool, round: &mut ScanRound) -> Result<(), RoundError> {
     let now = ctx.service().now();
-    let is_due = ctx.with_state(|state| is_old(state, InventoryPart::SignIn, now));
-    let is_hidden = ctx.with_state(|state| state.last_scan(InventoryPart::SignIn).is_some_and(|scan| !scan.visible));
+    let is_due = ctx.with_state(|state| is_old(state, InventoryPart::SignIn, now)).await;
+    let is_hidden =
+        ctx.with_state(|state| state.last_scan(InventoryPart::SignIn).is_some_and(|scan| !scan.visible)).await;
     if !is_due && (!has_scanned || is_hidden) {
         return Ok(());
     }

@@ -118,7 +118,7 @@ pub fn catch_up(writer: &mut TeamWriter, service_now: Instant, now: Instant) -> 
 /// # Errors
 /// When the archive cannot be read or written.
 pub async fn catch_up_all(edges: &TeamEdges) -> Result<(), ArchiveError> {
-    while edges.with_state(are_stale) {
+    while edges.with_state(are_stale).await {
         let _permit = edges.budget.session_permit().await;
         let (service_now, now) = (edges.service().now(), edges.clock.now());
         let make = move |writer: &mut TeamWriter| catch_up(writer, service_now, now);

@@ -98,7 +98,7 @@ impl TeamContext {
     /// Notes a successful reading. Its read point is written with the next commit. It triggers a commit if the last
     /// committed one is old: then the archive of a quiet team, too, shows that the team is read.
     pub async fn note_point(&self, stream: Stream, point: ReadPoint, change: StreamChange) -> Result<(), ArchiveError> {
-        let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None)));
+        let held = self.with_state(|state| state.streams.get(&stream).and_then(|record| read_to(record, None))).await;
         let add = |batch: &mut Batch| {
             batch.streams.push((stream, change));
             batch.read_points.push((stream, point));

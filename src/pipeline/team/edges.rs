@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::api::EventSource;
 use crate::archive::{Archive, ArchiveError, TeamState, TeamWriter};
@@ -34,7 +34,8 @@ pub struct TeamEdges {
     /// The room for the events of all teams of the process.
     pub budget: Arc<EventBudget>,
     pub memory: Arc<TeamMemory>,
-    /// The daemon keeps it from round to round, and reads it between rounds.
+    /// The daemon keeps it from round to round, and reads it between rounds. A commit holds the lock until the store answers, so
+    /// a task waits for the lock without its thread: the runtime has few threads.
     pub writer: Arc<Mutex<TeamWriter>>,
     /// The time for settling and re-scanning in a round. The next round does the rest. `None`: no limit.
     pub time_limit: Option<Duration>,
@@ -65,13 +66,13 @@ impl TeamEdges {
     }
 
     /// The team's writer. Waits for a running commit.
-    pub fn writer(&self) -> MutexGuard<'_, TeamWriter> {
-        self.writer.lock()
+    pub async fn writer(&self) -> MutexGuard<'_, TeamWriter> {
+        self.writer.lock().await
     }
 
-    /// Reads the archive's state as of the last commit.
-    pub fn with_state<T>(&self, read: impl FnOnce(&TeamState) -> T) -> T {
-        read(self.writer().state())
+    /// Reads the archive's state as of the last commit. Waits for a running commit.
+    pub async fn with_state<T>(&self, read: impl FnOnce(&TeamState) -> T) -> T {
+        read(self.writer().await.state())
     }
 
     /// Runs `act` with the writer in a worker.
@@ -79,7 +80,7 @@ impl TeamEdges {
         &self,
         act: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError> + Send + 'static,
     ) -> Result<T, ArchiveError> {
-        let writer = self.writer.clone();
-        self.workers.run(move || act(&mut writer.lock())).await
+        let mut writer = self.writer.clone().lock_owned().await;
+        self.workers.run(move || act(&mut writer)).await
     }
 }

@@ -69,13 +69,13 @@ async fn enough_events_are_committed_at_once_and_the_rest_on_request() {
     let send = async {
         inbox.add(day(0, 3, &edges)).await.unwrap();
         yield_now().await;
-        assert_eq!(edges.with_state(|state| state.windows.len()), 0, "too few for a commit");
+        assert_eq!(edges.with_state(|state| state.windows.len()).await, 0, "too few for a commit");
         inbox.add(day(1, COMMIT_EVENTS_MAX, &edges)).await.unwrap();
         yield_now().await;
-        assert_eq!(edges.with_state(|state| state.windows.len()), 2);
+        assert_eq!(edges.with_state(|state| state.windows.len()).await, 2);
         inbox.add(day(2, 5, &edges)).await.unwrap();
         inbox.commit().await.unwrap();
-        assert_eq!(edges.with_state(|state| state.windows.len()), 3);
+        assert_eq!(edges.with_state(|state| state.windows.len()).await, 3);
         drop(inbox);
     };
     let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
@@ -93,7 +93,7 @@ async fn everything_is_committed_when_a_reading_waits_for_room() {
         for number in [0, 1] {
             inbox.add(day(number, 3, &edges)).await.unwrap();
             yield_now().await;
-            let windows = edges.with_state(|state| state.windows.len() as u64);
+            let windows = edges.with_state(|state| state.windows.len() as u64).await;
             assert_eq!(windows, number + 1, "the stage commits everything while a reading waits for room");
         }
         drop(waits);
@@ -186,5 +186,5 @@ async fn many_windows_without_events_are_committed_in_parts() {
     };
     let ((), ended) = join!(send, Committer::new(edges.clone()).run(messages));
     assert!(ended.error.is_none(), "{:?}", ended.error);
-    assert_eq!((ended.committed.commits, edges.with_state(|state| state.windows.len())), (1, COMMIT_WINDOWS_MAX));
+    assert_eq!((ended.committed.commits, edges.with_state(|state| state.windows.len()).await), (1, COMMIT_WINDOWS_MAX));
 }

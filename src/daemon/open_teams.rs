@@ -58,15 +58,7 @@ impl OpenTeams {
         let writer = match writer {
             Some(writer) => writer,
             None => {
-                let (archive, owned) = (edges.archive.clone(), team.clone());
-                let opened = edges.workers.run(move || archive.writer(&owned)).await;
-                let writer = match opened {
-                    Ok(opened) => Arc::new(tokio::sync::Mutex::new(opened)),
-                    Err(error) => {
-                        self.close(team, false).await;
-                        return Err(error);
-                    }
-                };
+                let writer = edges.open_writer(team).await?;
                 if let Some(slot) = self.slots.lock().get_mut(team) {
                     slot.writer = Some(writer.clone());
                 }

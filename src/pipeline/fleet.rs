@@ -60,7 +60,7 @@ impl Edges {
     pub async fn read_once(&self) -> Result<FleetRound, ApiError> {
         let budget = &EventBudget::of(&self.settings);
         let read = |team: TeamId| async move {
-            let round = match TeamEdges::open(self.clone(), team.clone(), budget.clone()) {
+            let round = match TeamEdges::open(self.clone(), team.clone(), budget.clone()).await {
                 Ok(edges) => Ok(read_team(Arc::new(edges)).await),
                 Err(error) => Err(error.into()),
             };

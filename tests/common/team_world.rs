@@ -123,12 +123,13 @@ impl World {
 
     /// Runs a round of a new process that has this time for settling and re-scanning.
     pub async fn run(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> TeamRound {
-        read_team(self.open(settings, time_limit)).await
+        read_team(self.open(settings, time_limit).await).await
     }
 
     /// The team as a new process opens it for several runs.
-    pub fn open(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> Arc<TeamEdges> {
-        let edges = TeamEdges::open(self.edges(settings), TeamId::from("t"), EventBudget::of(settings)).unwrap();
+    pub async fn open(self: &Arc<Self>, settings: &Settings, time_limit: Duration) -> Arc<TeamEdges> {
+        let open = TeamEdges::open(self.edges(settings), TeamId::from("t"), EventBudget::of(settings));
+        let edges = open.await.unwrap();
         Arc::new(TeamEdges { time_limit: Some(time_limit), ..edges })
     }
 

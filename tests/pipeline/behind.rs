@@ -272,7 +272,7 @@ async fn a_run_that_waited_for_a_failing_view_leaves_the_streams_to_the_next_run
         team.now = team.now.plus(Duration::from_secs(if is_view { 60 } else { 0 }));
         is_view.then(unavailable)
     });
-    let team = world.open(&settings(), Duration::from_secs(10));
+    let team = world.open(&settings(), Duration::from_secs(10)).await;
     for (failures, events) in [(1, 1), (0, 2)] {
         let round = read_team(team.clone()).await;
         assert_eq!((round.failures.len(), world.held(Stream::Connections).len()), (failures, events));

@@ -68,8 +68,8 @@ async fn read(sandbox: &RunningSandbox, budget: &Arc<EventBudget>, workers: Work
     let watch = Arc::new(Watch::default());
     let (edges, store) = edges(sandbox, workers, watch.clone());
     let rounds = edges.teams().await.unwrap().into_iter().map(|team| {
-        let team = TeamEdges::open(edges.clone(), team, budget.clone()).unwrap();
-        async { read_team(Arc::new(team)).await }
+        let open = TeamEdges::open(edges.clone(), team, budget.clone());
+        async { read_team(Arc::new(open.await.unwrap())).await }
     });
     for round in join_all(rounds).await {
         assert!(round.is_done(), "{:?}", round.failures);
@@ -157,7 +157,7 @@ async fn readings_do_not_wait_for_a_commit() {
     let slow = Arc::new(SlowCommit::default());
     let (edges, _) = edges(&sandbox, Workers::Inline, slow.clone());
     let (team, clock) = (edges.teams().await.unwrap().remove(0), edges.clock.clone());
-    let team = Arc::new(TeamEdges::open(edges, team, EventBudget::new(100_000)).unwrap());
+    let team = Arc::new(TeamEdges::open(edges, team, EventBudget::new(100_000)).await.unwrap());
     assert!(slow.writer.set(team.writer.clone()).is_ok());
     let round = tokio::select! {
         round = read_team(team) => round,

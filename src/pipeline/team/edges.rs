@@ -49,14 +49,26 @@ impl Deref for TeamEdges {
     }
 }
 
+impl Edges {
+    /// Opens a team for writing. A bucket takes several requests for it.
+    ///
+    /// # Errors
+    /// Those of [`Archive::writer`].
+    pub async fn open_writer(&self, team: &TeamId) -> Result<Arc<Mutex<TeamWriter>>, ArchiveError> {
+        let (archive, team) = (self.archive.clone(), team.clone());
+        let writer = self.workers.run(move || archive.writer(&team)).await?;
+        Ok(Arc::new(Mutex::new(writer)))
+    }
+}
+
 impl TeamEdges {
     /// Opens a team for one round without a time limit.
     ///
     /// # Errors
     /// When the team cannot be opened for writing.
-    pub fn open(edges: Edges, team: TeamId, budget: Arc<EventBudget>) -> Result<Self, ArchiveError> {
+    pub async fn open(edges: Edges, team: TeamId, budget: Arc<EventBudget>) -> Result<Self, ArchiveError> {
         let memory = Arc::new(TeamMemory::new(edges.clock.clone()));
-        let writer = Arc::new(Mutex::new(edges.archive.writer(&team)?));
+        let writer = edges.open_writer(&team).await?;
         Ok(Self { edges, team, budget, memory, writer, time_limit: None })
     }
 

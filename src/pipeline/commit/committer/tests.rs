@@ -29,7 +29,8 @@ fn edges(store: Arc<dyn Store>) -> Arc<TeamEdges> {
         workers: Workers::Inline,
         progress: Arc::new(NoProgress),
     };
-    Arc::new(TeamEdges::open(edges, TeamId::from("t"), EventBudget::new(0)).unwrap())
+    let open = TeamEdges::open(edges, TeamId::from("t"), EventBudget::new(0));
+    Arc::new(futures::executor::block_on(open).unwrap())
 }
 
 /// Whether the smallest budget has room for its only reading.

@@ -28,8 +28,16 @@ impl Workers {
         if self == Workers::Inline {
             return work();
         }
-        let _place = AT_ONCE.acquire().await.expect("BUG: the semaphore is never closed");
-        returned(tokio::task::spawn_blocking(work).await).await
+        // A task takes the place, and the work gives it back: a caller that is polled late must not keep a place from others.
+        let heavy = async {
+            let place = AT_ONCE.acquire().await.expect("BUG: the semaphore is never closed");
+            let work = move || {
+                let _place = place;
+                work()
+            };
+            returned(tokio::task::spawn_blocking(work).await).await
+        };
+        self.spawn(heavy).await
     }
 
     /// Runs a future on any thread of the runtime, so that several of them run at once. A panic in it is a panic here. If the
@@ -105,8 +113,25 @@ pub fn each<T: Send, R: Send, E: Send>(
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
 
-    use super::each;
+    use futures::FutureExt;
+
+    use super::{Workers, each};
+
+    /// A round does not poll its readings while it waits for the commit stage, which needs a place, too.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn callers_that_are_not_polled_keep_no_place_from_others() {
+        let mut late: Vec<_> = (0..20).map(|n| Box::pin(Workers::Threads.run(move || n))).collect();
+        for caller in &mut late {
+            let _ = caller.now_or_never();
+        }
+        let (done, is_done) = channel();
+        tokio::spawn(Workers::Threads.run(move || done.send(())));
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(60)), Ok(()));
+        drop(late);
+    }
 
     #[test]
     fn results_come_in_the_order_of_the_items() {

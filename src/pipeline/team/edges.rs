@@ -87,12 +87,17 @@ impl TeamEdges {
         read(self.writer().await.state())
     }
 
-    /// Runs `act` with the writer in a worker.
+    /// Runs `act` with the writer in a worker. A task takes the lock: a round does not poll its readings while it waits for the commit
+    /// stage, and such a reading must not hold the lock.
     pub async fn with_writer<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut TeamWriter) -> Result<T, ArchiveError> + Send + 'static,
     ) -> Result<T, ArchiveError> {
-        let mut writer = self.writer.clone().lock_owned().await;
-        self.workers.run(move || act(&mut writer)).await
+        let (writer, workers) = (self.writer.clone(), self.workers);
+        let act = async move {
+            let mut writer = writer.lock_owned().await;
+            workers.run(move || act(&mut writer)).await
+        };
+        self.workers.spawn(act).await
     }
 }

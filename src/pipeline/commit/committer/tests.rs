@@ -1,9 +1,11 @@
+use futures::future::{Either, select};
 use futures::{FutureExt, join};
 use tokio::task::yield_now;
 
 use super::*;
 use crate::api::{HttpOptions, HttpSource, TokenSource};
 use crate::archive::{Archive, TeamState};
+use crate::clock::{Clock, SystemClock};
 use crate::collect::CountedEvent;
 use crate::model::{EventId, Instant, RawEvent, ServedTime, TeamId};
 use crate::pipeline::commit::inbox::MESSAGES_WAITING_MAX;
@@ -61,6 +63,23 @@ fn day_of_texts(number: u64, events: usize, padding: &str, edges: &TeamEdges) ->
     batch.changes.push(change);
     (0..events as u64).map(event).for_each(|event| batch.add_event(STREAM, Some(window), event));
     batch.within(edges.budget.try_reserve(events.min(1_000)).unwrap())
+}
+
+/// A round does not poll its readings while it waits for this stage.
+#[tokio::test]
+async fn a_reading_that_is_not_polled_does_not_keep_the_writer() {
+    let edges = edges(Arc::new(MemoryStore::new()));
+    let threads = Edges { workers: Workers::Threads, ..edges.edges.clone() };
+    let edges = TeamEdges::open(threads, TeamId::from("other"), EventBudget::new(0)).await.unwrap();
+    let commit = edges.writer().await;
+    let mut reading = Box::pin(edges.with_writer(|writer| Ok(writer.state().seq)));
+    assert!((&mut reading).now_or_never().is_none(), "it waits for the commit");
+    drop(commit);
+    let next = Box::pin(edges.with_state(|state| state.seq));
+    let clock = SystemClock::new();
+    let ended = select(next, clock.sleep(Duration::from_secs(60))).await;
+    assert!(matches!(ended, Either::Left(_)), "the reading keeps the writer");
+    assert!(reading.await.is_ok());
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Busy teams in parallel in one process: their uncommitted events together stay within the limit, and every team
-//! progresses.
+//! progresses. Readings do not wait for a commit.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -165,4 +165,5 @@ async fn readings_do_not_wait_for_a_commit() {
     };
     assert!(round.is_done(), "{:?}", round.failures);
     assert!(slow.readings.lock().unwrap().0 >= 4);
+    sandbox.shutdown().await;
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::api::{ApiError, Computers};
-use crate::archive::ArchiveError;
+use crate::archive::{ArchiveError, TeamState};
 use crate::inventory::{Malformed, ShownParts, computers, sso_users, team, users};
 use crate::model::{Dataset, Instant, InventoryPart, InventoryValue, Range, Stream};
 
@@ -57,11 +57,11 @@ async fn scan_due_parts(ctx: &TeamContext, listed: Option<Computers>, round: &mu
     let now = ctx.service().now();
     let has_change = activity_shows_change(ctx, now).await?;
     let are_all_due = settings.scan == ScanMode::Now || has_change;
-    let due = ctx.with_state(|state| {
+    let due_of = |state: &TeamState| -> Vec<ScanRequest> {
         let is_due = |ask: &ScanRequest| are_all_due || ask.parts().iter().any(|part| is_old(state, *part, now));
-        ScanRequest::ALL.into_iter().filter(is_due).collect::<Vec<_>>()
-    });
-    let due = due.await;
+        ScanRequest::ALL.into_iter().filter(is_due).collect()
+    };
+    let due = ctx.with_state(due_of).await;
     let has_scanned = !due.is_empty();
     if has_scanned {
         let scanned = send_requests(ctx, &due, listed, round).await;

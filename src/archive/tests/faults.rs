@@ -1,7 +1,9 @@
 //! The fault table of the commit: each operation of the store x (failed, failed and known, failed but done) x (only this
 //! one, all later ones) x each step of a history; then the crash, a reader, recovery, and the rest of the history.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::store::{Fault, FaultyStore, LocalStore, MemoryStore};
 
@@ -10,9 +12,16 @@ use super::*;
 
 const FAULTS: [Fault; 3] = [Fault::Failed, Fault::FailedUndone, Fault::FailedButDone];
 
+/// The archive with the random numbers of a step: the same operations leave the same bytes.
+fn open_for(store: &Arc<dyn Store>, step: usize) -> Result<Archive, ArchiveError> {
+    let archive = Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned())?;
+    let next = AtomicU64::new(step as u64 * 1_000);
+    Ok(archive.with_random(Arc::new(move || next.fetch_add(1, Ordering::Relaxed))))
+}
+
 /// Opens the team and commits one step; if the archive cannot be opened, nothing is committed.
 fn attempt(store: &Arc<dyn Store>, step: usize) -> Result<Committed, ArchiveError> {
-    let archive = Archive::open_or_create(Arc::clone(store), || "archive-1".to_owned())?;
+    let archive = open_for(store, step)?;
     let mut writer = archive.writer(&team())?;
     let draft = draft_of(&mut writer, step)?;
     writer.commit(draft, now())
@@ -55,6 +64,24 @@ fn check_after(store: &Arc<dyn Store>, step: usize, outcome: &Result<Committed, 
     finish(&archive, steps_done, case);
 }
 
+/// A step, whether its commit was acknowledged, and the disk's files after the crash.
+type Outcome = (usize, bool, Vec<(String, Bytes)>);
+
+/// The outcomes that were checked. Many faults have the same outcome, so each is checked once.
+#[derive(Default)]
+struct Checked(HashSet<Outcome>);
+
+impl Checked {
+    fn check(&mut self, disk: MemoryStore, step: usize, outcome: &Result<Committed, ArchiveError>, case: &str) {
+        let disk: Arc<dyn Store> = Arc::new(disk);
+        let content = |path: String| (path.clone(), disk.read(&path).unwrap().to_bytes().unwrap());
+        let files = files_under(&disk, "").into_iter().map(content).collect();
+        if self.0.insert((step, outcome.is_ok(), files)) {
+            check_after(&disk, step, outcome, case);
+        }
+    }
+}
+
 /// Commits the rest of the history, whose result must be the same as without a fault.
 fn finish(archive: &Archive, steps_done: usize, case: &str) {
     let mut writer = writer(archive);
@@ -84,7 +111,7 @@ fn stages() -> Vec<MemoryStore> {
 
 #[test]
 fn no_failed_operation_loses_or_doubles_a_row() {
-    let mut cases = 0;
+    let (mut cases, mut checked) = (0, Checked::default());
     for (step, stage) in stages().iter().enumerate() {
         let verbs = verbs_of(Arc::new(stage.snapshot()), step);
         for verb in 0..verbs {
@@ -93,23 +120,24 @@ fn no_failed_operation_loses_or_doubles_a_row() {
                 let disk = stage.snapshot();
                 let faulty = FaultyStore::new(Arc::new(disk.clone()), verb, forever, fault);
                 let outcome = attempt(&(Arc::new(faulty) as Arc<dyn Store>), step);
-                check_after(&(Arc::new(disk.snapshot()) as Arc<dyn Store>), step, &outcome, &case);
+                checked.check(disk.snapshot(), step, &outcome, &case);
                 cases += 1;
             }
         }
     }
-    assert!(cases >= 800, "only {cases} cases");
+    assert!(cases >= 800 && checked.0.len() >= 40, "only {cases} cases, {} disks", checked.0.len());
 }
 
 #[test]
 fn a_failed_writer_continues_or_demands_a_reopen() {
+    let mut checked = Checked::default();
     for (step, stage) in stages().iter().enumerate() {
         let verbs = verbs_of(Arc::new(stage.snapshot()), step);
         for (verb, fault) in (0..verbs).flat_map(|verb| FAULTS.map(|fault| (verb, fault))) {
             let case = format!("step {step}, verb {verb} of {verbs}, {fault:?}");
             let disk = stage.snapshot();
             let faulty: Arc<dyn Store> = Arc::new(FaultyStore::new(Arc::new(disk.clone()), verb, false, fault));
-            let Ok(archive) = Archive::open_or_create(faulty, || "archive-1".to_owned()) else { continue };
+            let Ok(archive) = open_for(&faulty, step) else { continue };
             let Ok(mut writer) = archive.writer(&team()) else { continue };
             let Ok(draft) = draft_of(&mut writer, step) else { continue };
             let Err(error) = writer.commit(draft.clone(), now()) else { continue };
@@ -122,13 +150,15 @@ fn a_failed_writer_continues_or_demands_a_reopen() {
                 Err(e) => assert!(error.needs_reopen() && e.needs_reopen(), "{case}: {error}, then {e}"),
             }
             drop(writer);
-            check_after(&(Arc::new(disk.snapshot()) as Arc<dyn Store>), step, &again, &case);
+            checked.check(disk.snapshot(), step, &again, &case);
         }
     }
+    assert!(checked.0.len() >= 40, "only {} disks", checked.0.len());
 }
 
 #[test]
 fn repeatedly_interrupted_recovery_gives_the_same_result() {
+    let mut checked = Checked::default();
     for (step, stage) in stages().iter().enumerate() {
         let verbs = verbs_of(Arc::new(stage.snapshot()), step);
         for verb in 0..verbs {
@@ -145,9 +175,10 @@ fn repeatedly_interrupted_recovery_gives_the_same_result() {
                 disk = disk.snapshot();
             }
             let case = format!("step {step}, verb {verb}, recovery interrupted");
-            check_after(&(Arc::new(disk) as Arc<dyn Store>), step, &outcome, &case);
+            checked.check(disk, step, &outcome, &case);
         }
     }
+    assert!(checked.0.len() >= 40, "only {} disks", checked.0.len());
 }
 
 fn copy_tree(from: &Path, to: &Path) {

@@ -17,13 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use annals::store::Store;
 use simulation::faults::Coverage;
 use simulation::faults::{Fault, Rare};
-use simulation::plan::{DAY, Plan};
+use simulation::plan::{DAY, MINUTE, Plan};
 use simulation::report;
 use simulation::run::{Broken, run, run_with};
 
 /// The number of worlds and days, for each run and for the long run.
 const SEEDS: (u64, u64) = (144, 3_000);
 const DAYS: (i64, i64) = (24, 60);
+const OFTEN: i64 = 10 * MINUTE;
 
 /// Worlds that once showed a bug: the seed, its days, and its faults if they differ from the seed's.
 const KEPT: [(u64, i64, Option<&[Fault]>); 10] = [
@@ -70,20 +71,22 @@ fn is_long() -> bool {
     std::env::var_os("ANNALS_LONG").is_some()
 }
 
-fn days() -> i64 {
-    let of_run = if is_long() { DAYS.1 } else { DAYS.0 };
+/// The days of a seed's world. A world with frequent polls takes as long as four others, so it has half of the days.
+fn days_of(seed: u64) -> i64 {
+    let days = if is_long() { DAYS.1 } else { DAYS.0 };
+    let polls_often = Plan::of(seed, days, None).poll < OFTEN;
+    let of_run = if polls_often { days / 2 } else { days };
     number("ANNALS_SIM_DAYS").map_or(of_run, |days| i64::try_from(days).unwrap())
 }
 
 /// Prints the broken laws and the command that repeats the world.
 fn describe(broken: &Broken) -> String {
-    let again = run(broken.seed, days(), true);
+    let (seed, days) = (broken.seed, days_of(broken.seed));
+    let again = run(seed, days, true);
     let trace = again
         .err()
         .map_or_else(|| "the fault does not happen again: the world is not deterministic".into(), |b| b.trace);
     let laws = broken.laws.iter().take(8).map(|law| format!("  {law}\n")).collect::<String>();
-    let seed = broken.seed;
-    let days = days();
     format!(
         "{trace}\nseed {seed} broke:\n{laws}repeat it by\n  ANNALS_SIM_SEED={seed} ANNALS_SIM_DAYS={days} cargo test --release --test simulation -- --nocapture one_seed\n"
     )
@@ -92,9 +95,9 @@ fn describe(broken: &Broken) -> String {
 #[test]
 fn one_seed() {
     let Some(seed) = number("ANNALS_SIM_SEED") else { return };
-    let plan = Plan::of(seed, days(), None);
+    let plan = Plan::of(seed, days_of(seed), None);
     println!("{} teams, polls every {} s: {:?}", plan.teams, plan.poll, plan.faults);
-    match run(seed, days(), true) {
+    match run(seed, days_of(seed), true) {
         Ok(outcome) => {
             println!("seed {seed}: no law is broken in {} requests; {:?}", outcome.requests, outcome.coverage);
         }
@@ -162,7 +165,7 @@ fn worlds_full_of_faults_break_no_law() {
                     if seed >= first + seeds {
                         return;
                     }
-                    let done = run(seed, days(), false);
+                    let done = run(seed, days_of(seed), false);
                     let mut sum = sum.lock().unwrap();
                     match done {
                         Ok(outcome) => {
@@ -179,7 +182,7 @@ fn worlds_full_of_faults_break_no_law() {
         }
     });
     for (seed, faults) in DIRECTED {
-        match run_with(seed, days(), false, Some(faults)) {
+        match run_with(seed, days_of(seed), false, Some(faults)) {
             Ok(outcome) => sum.lock().unwrap().0.add(&outcome.coverage),
             Err(broken) => panic!("{faults:?}, seed {seed}: {:#?}", broken.laws),
         }
@@ -187,7 +190,7 @@ fn worlds_full_of_faults_break_no_law() {
     let took = began.elapsed().as_secs_f64();
     let (coverage, broken, requests) = sum.into_inner().unwrap();
     let lived = |seed| {
-        let plan = Plan::of(seed, days(), None);
+        let plan = Plan::of(seed, days_of(seed), None);
         u64::try_from((plan.end - plan.start) / DAY).unwrap()
     };
     let days: u64 = (first..first + seeds).map(lived).sum();

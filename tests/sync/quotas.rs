@@ -147,12 +147,12 @@ fn cached_file(store: &MemoryStore, byte: u8) -> FileEntry {
 
 #[test]
 fn sync_reports_a_disk_without_space_and_recovers() {
-    grows("size=4k", |step| format!("size={}k", step * 8), 8);
+    grows("size=4k", |step| format!("size={}k", step * 24), 8);
 }
 
 #[test]
 fn sync_reports_a_disk_without_inodes_and_recovers() {
-    grows("nr_inodes=2", |step| format!("nr_inodes={}", 1 + 2 * step), 8);
+    grows("nr_inodes=2", |step| format!("nr_inodes={}", 1 + 6 * step), 8);
 }
 
 #[test]

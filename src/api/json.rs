@@ -8,9 +8,6 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Strings up to this length are searched without a separate searcher.
-const SHORT_BYTES: usize = 64;
-
 /// An object's fields as JSON texts, in served order. The last of equal keys counts, as in most parsers.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
@@ -151,31 +148,10 @@ pub fn string_end(bytes: &[u8], start: usize) -> usize {
     string_and_kind(bytes, start).0
 }
 
-/// The position of the first quote or backslash. Keys and values are so short that a call of a searcher costs more than the
-/// search. So this compares eight bytes at a time; only the lowest marked byte is exact.
-fn quote_or_backslash(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word & (ONES << 7);
-    let each = |byte: u8| u64::from_le_bytes([byte; 8]);
-    let (short, long) = text.split_at(text.len().min(SHORT_BYTES));
-    let words = short.chunks_exact(8);
-    let rest = words.remainder();
-    for (at, word) in words.enumerate() {
-        let word = u64::from_le_bytes(word.try_into().expect("BUG: chunks of eight"));
-        let found = zeros(word ^ each(b'"')) | zeros(word ^ each(b'\\'));
-        if found != 0 {
-            return Some(at * 8 + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let passed = short.len() - rest.len();
-    let in_rest = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).map(|at| passed + at);
-    in_rest.or_else(|| Some(short.len() + memchr::memchr2(b'"', b'\\', long)?))
-}
-
 fn string_and_kind(bytes: &[u8], start: usize) -> (usize, bool) {
     let mut at = start + 1;
     let mut is_plain = true;
-    while let Some(step) = bytes.get(at..).and_then(quote_or_backslash) {
+    while let Some(step) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += step;
         if bytes[at] == b'"' {
             return (at + 1, is_plain);
@@ -214,24 +190,6 @@ mod tests {
         assert_eq!((object.get("a"), object.get("b"), object.get("d")), (Some("2"), None, None));
         assert_eq!(object.string("c").unwrap(), "x");
         assert_eq!(object.fields().collect::<Vec<_>>(), [("a", "2"), ("c", "\"x\"")]);
-    }
-
-    #[test]
-    fn the_first_quote_or_backslash_is_found_at_any_position() {
-        let length = 2 * SHORT_BYTES + 3;
-        for start in [0, 1, 5] {
-            assert_eq!(quote_or_backslash(&vec![b'a'; length][start..]), None);
-            for at in start..length {
-                for (byte, other) in [(b'"', b'\\'), (b'\\', b'"')] {
-                    // Bytes that differ from the searched one by one bit, or by the sign bit, must not hide it.
-                    let mut text: Vec<u8> =
-                        [b'#', b']', 0xa2, 0xdc, b'!'].iter().copied().cycle().take(length).collect();
-                    text[at] = byte;
-                    text[at + 1..].iter_mut().step_by(3).for_each(|later| *later = other);
-                    assert_eq!(quote_or_backslash(&text[start..]), Some(at - start), "{byte} at {at} from {start}");
-                }
-            }
-        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::api::ApiError;
 use crate::archive::{ArchiveError, ReadPoint};
-use crate::model::{Instant, Stream};
+use crate::model::{Instant, LedgerSeq, Stream};
 use crate::planted::{self, Bug};
 
 use crate::pipeline::commit::{CommitCounts, Committer, channel, seal};
@@ -65,6 +65,7 @@ pub async fn read_team(edges: Arc<TeamEdges>) -> TeamRound {
 /// Reads everything of a team in a round. Its end closes the inbox of the commit stage.
 async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut round = TeamRound::default();
+    let began_at = ctx.with_state(|state| state.seq).await;
     if let Err(error) = read(&ctx, &mut round).await {
         round.failures.push((None, error));
     }
@@ -72,18 +73,20 @@ async fn read_all(ctx: TeamContext) -> TeamRound {
     let mut kept = ctx.inbox.commit().await;
     let is_readable = !round.failures.iter().any(|(_, failure)| matches!(failure, RoundError::Archive(_)));
     if kept.is_ok() && is_readable {
-        kept = maintain(&ctx).await;
+        kept = maintain(&ctx, began_at).await;
     }
     round.failures.extend(kept.err().map(|error| (None, error.into())));
     round.deferred.clone_from(&ctx.deferred());
     round
 }
 
-/// Makes lagging sessions, and by schedule expires months and removes files that the ledger no longer names.
-async fn maintain(edges: &TeamEdges) -> Result<(), ArchiveError> {
+/// Makes lagging sessions, and by schedule expires months and removes files that the ledger no longer names. `began_at` is the last
+/// line at the start of the round: a round that commits nothing does not list the files.
+async fn maintain(edges: &TeamEdges, began_at: LedgerSeq) -> Result<(), ArchiveError> {
     catch_up_all(edges).await?;
     expire_on_schedule(edges).await?;
-    if !edges.memory.is_vacuum_due() {
+    let has_committed = edges.with_state(|state| state.seq > began_at).await;
+    if !has_committed || !edges.memory.is_vacuum_due() {
         return Ok(());
     }
     let now = edges.clock.now();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use rayon::prelude::*;
 
-use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, TABLES, ledger_of, lock_of};
+use crate::model::path::{ArchivePath, LEDGER, LOCK_OF_NEW, SNAPSHOTS, TABLES, ledger_of, lock_of};
 use crate::model::{Instant, TeamId, TeamKey};
 use crate::store::{Guard, Listed, Store, StoreError, if_there, read_listed};
 
@@ -67,26 +67,28 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::ManifestMissing`] when data exists without a manifest; else as [`Archive::open`].
     pub fn open_or_create(store: Arc<dyn Store>, new_id: impl FnOnce() -> String) -> Result<Self, ArchiveError> {
-        let has_data = || -> Result<Option<String>, StoreError> {
-            let first = |directory| Ok(store.list(directory)?.into_iter().next().map(|found| found.path));
-            Ok(first(TABLES)?.or(first(LEDGER)?))
-        };
-        if let Some(manifest) = read_manifest(store.as_ref())?.filter(|_| matches!(has_data(), Ok(Some(_)))) {
+        // A snapshot exists from the first commit on, and the manifest was durable before. A list of all files can be long.
+        let has_commits = || store.list(SNAPSHOTS).is_ok_and(|snapshots| !snapshots.is_empty());
+        if let Some(manifest) = read_manifest(store.as_ref())?.filter(|_| has_commits()) {
             manifest.check_ledger(store.as_ref())?;
             return Ok(Self::of(store, manifest));
         }
         let guard = store.lock(LOCK_OF_NEW)?;
-        let manifest = match (read_manifest(store.as_ref())?, has_data()?) {
-            (Some(manifest), _) => manifest,
-            (None, Some(found)) => {
-                return Err(match read_ledger_manifest(store.as_ref())? {
-                    Some(ledger) if store.as_split().is_some() && !found.starts_with(TABLES) => {
-                        ArchiveError::OtherLedger { found: ledger.id }
-                    }
-                    _ => ArchiveError::ManifestMissing { found },
-                });
-            }
-            (None, None) => Manifest::new(store.as_ref(), new_id()),
+        let first = |directory| Ok(store.list(directory)?.into_iter().next().map(|found| found.path));
+        let has_data = || -> Result<Option<String>, StoreError> { Ok(first(TABLES)?.or(first(LEDGER)?)) };
+        let manifest = match read_manifest(store.as_ref())? {
+            Some(manifest) => manifest,
+            None => match has_data()? {
+                Some(found) => {
+                    return Err(match read_ledger_manifest(store.as_ref())? {
+                        Some(ledger) if store.as_split().is_some() && !found.starts_with(TABLES) => {
+                            ArchiveError::OtherLedger { found: ledger.id }
+                        }
+                        _ => ArchiveError::ManifestMissing { found },
+                    });
+                }
+                None => Manifest::new(store.as_ref(), new_id()),
+            },
         };
         // Write the manifest again: its writer can have died before the sync, and the first commit depends on it.
         let manifest = match manifest.write(store.as_ref()) {

@@ -49,6 +49,24 @@ fn every_verb_takes_an_archive_in_a_bucket() {
     }
 }
 
+/// Only a round that commits looks for files to vacuum.
+#[test]
+fn a_sync_without_news_does_not_list_the_tables() {
+    let scene = Scene::new();
+    scene.service.world().fill(DAY, 0..3);
+    let lists = || {
+        scene.server.forget_requests();
+        scene.sync().ended(0);
+        let asked = scene.server.requests();
+        asked.iter().filter(|line| line.starts_with("List ") && line.contains("/tables/")).count()
+    };
+    assert!(lists() > 0, "the first sync commits");
+    assert_eq!(lists(), 0, "nothing is new");
+    scene.service.world().activity(FIRST - HOUR / 60, 9);
+    scene.service.set_clock(FIRST + HOUR);
+    assert!(lists() > 0, "an event is new");
+}
+
 /// A question fetches each file that it needs once.
 #[test]
 fn a_question_fetches_what_it_needs_once() {

@@ -163,6 +163,14 @@ pub fn read_listed(store: &dyn Store, file: &Listed) -> Result<Blob, StoreError>
     store.bucket_of(&file.path).map_or_else(|| store.read(&file.path), |bucket| bucket.read_listed(file))
 }
 
+/// Like [`read_listed`], for several files. A bucket answers several requests at once.
+pub fn read_all_listed(store: &dyn Store, files: &[Listed]) -> Result<Vec<Blob>, StoreError> {
+    match files.first().and_then(|file| store.bucket_of(&file.path)) {
+        Some(bucket) => bucket.read_all_listed(files),
+        None => files.iter().map(|file| store.read(&file.path)).collect(),
+    }
+}
+
 /// Removes data files with all their older versions. Returns the files that may still have a version.
 pub fn erase_all(store: &dyn Store, paths: &[&str]) -> Result<Vec<Unerased>, StoreError> {
     store.remove(paths)?;

@@ -2,7 +2,7 @@
 
 use crate::model::{Digest, Instant, LedgerSeq, TeamId, TeamKey};
 use crate::planted::{self, Bug};
-use crate::store::{Listed, Store, StoreError, read_listed};
+use crate::store::{Blob, Listed, Store, StoreError, read_all_listed, read_listed};
 
 use super::ledger_files::{LedgerEnd, LedgerText, ledger_files, ledger_path};
 use super::line::{ChainHead, LedgerLine, day_of_line};
@@ -10,6 +10,9 @@ use super::snapshot::{self, Snapshots};
 use super::state::TeamState;
 use super::text_lines::{TextLine, TextLines};
 use crate::archive::ArchiveError;
+
+/// The day files that a writer requests from a bucket at once.
+const DAYS_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
 pub struct Replay {
@@ -102,13 +105,31 @@ impl<'a> ReplayFiles<'a> {
         Listed::new(ledger_path(&TeamKey::of(&self.team), day), bytes, Instant::EARLIEST)
     }
 
+    /// The days' files with their paths. A bucket answers the requests of several days at once.
+    fn read_days(&self, days: &[(Instant, u64)]) -> impl Iterator<Item = Result<(Instant, String, Blob), StoreError>> {
+        days.chunks(DAYS_AT_ONCE).flat_map(|days| {
+            let files: Vec<Listed> = days.iter().map(|(day, bytes)| self.day_file(*day, *bytes)).collect();
+            match read_all_listed(self.store, &files) {
+                Ok(contents) => {
+                    let paths = files.into_iter().map(|file| file.path);
+                    days.iter()
+                        .zip(paths.zip(contents))
+                        .map(|((day, _), (path, content))| Ok((*day, path, content)))
+                        .collect()
+                }
+                Err(error) => vec![Err(error)],
+            }
+        })
+    }
+
     /// Whether the chain leads from the first line of the ledger to the line of `state`, which ends at `end`.
     fn leads_to(&self, state: &TeamState, end: LedgerEnd) -> Result<bool, ArchiveError> {
         let Some(last) = end.day else { return Ok(false) };
         let mut chain = ChainHead::genesis(&state.archive_id, &state.team_id);
-        for (day, bytes) in self.ledger.iter().copied().filter(|(day, _)| *day <= last) {
-            let file = self.day_file(day, bytes);
-            for line in TextLines::new(&file.path, read_listed(self.store, &file)?, 0) {
+        let days: Vec<(Instant, u64)> = self.ledger.iter().copied().filter(|(day, _)| *day <= last).collect();
+        for read in self.read_days(&days) {
+            let (day, path, content) = read?;
+            for line in TextLines::new(&path, content, 0) {
                 let line = line?;
                 let is_behind = day == last && line.end() > end.len;
                 if is_behind {

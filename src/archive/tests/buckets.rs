@@ -118,6 +118,33 @@ fn two_writers_of_a_team_keep_one_ledger() {
     assert!(report.is_clean(), "{:?}", report.faults);
 }
 
+/// Each past day is one object, and a bucket answers several of these requests at once.
+#[test]
+fn a_new_writer_reads_each_past_day_once() {
+    const DAYS: u32 = 40;
+    let server = ObjectServer::start();
+    let archive = open(&hand(&server)).snapshots_every(5);
+    let mut first = writer(&archive);
+    for number in 0..DAYS {
+        let review = records::review(&number.to_string());
+        let draft = Draft::from(Body { reviews: vec![review], ..Body::default() });
+        let _ = first.commit(draft, now().plus(Duration::from_secs(86_400) * number)).unwrap();
+    }
+    let state = first.state().clone();
+    drop(first);
+    server.forget_requests();
+    let second = writer(&open(&hand(&server)));
+    assert_eq!(second.state(), &state);
+    let asked = server.requests();
+    let mut days: Vec<&String> =
+        asked.iter().filter(|line| line.starts_with("Get ") && line.contains("/ledger/team=acme/20")).collect();
+    let requests = days.len();
+    days.sort_unstable();
+    days.dedup();
+    // Those after the newest snapshot are read twice.
+    assert!(days.len() == DAYS as usize - 1 && requests <= days.len() + 5, "{asked:#?}");
+}
+
 /// Readers take past days from copies, so only a comparison shows the altered object.
 #[test]
 fn an_altered_ledger_object_of_a_past_day_is_a_fault() {

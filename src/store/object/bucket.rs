@@ -22,7 +22,7 @@ use super::kept_objects::{KEPT_OBJECT_BYTES_MAX, KeptObjects};
 use super::signed::SignedRequests;
 
 /// Objects up to this size are read into memory.
-const READ_WHOLE_BYTES_MAX: u64 = 1 << 20;
+pub(super) const READ_WHOLE_BYTES_MAX: u64 = 1 << 20;
 /// Number of objects that are fetched in parallel.
 const FETCHES_AT_ONCE: usize = 16;
 /// Number of attempts to create an object that is missing after the request.

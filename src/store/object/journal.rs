@@ -107,6 +107,11 @@ impl Journal {
         self.parts.first().filter(|part| part.is_copy()).map_or(0, |copy| copy.appends)
     }
 
+    /// The object of a past day, if no part follows it.
+    pub(super) fn whole_day(&self, day: Instant) -> Option<&Listed> {
+        self.files.get(&day).filter(|_| self.is_known && !self.parts.iter().any(|part| part.day == day))
+    }
+
     pub(super) fn file_path(&self, day: Instant) -> String {
         names::file(&self.directory, self.extension, day)
     }

@@ -41,7 +41,7 @@ pub use bucket_test::{BucketTest, foreign_name, test_bucket};
 #[cfg(test)]
 pub(crate) use tests::{ministack, s3};
 
-use bucket::{Bucket, Created};
+use bucket::{Bucket, Created, READ_WHOLE_BYTES_MAX};
 use journal::Journal;
 use kept_objects::KeptObjects;
 use names::{Extension, LedgerFile, is_hidden};
@@ -202,6 +202,24 @@ impl ObjectStore {
             None => self.bucket().read(&file.path)?,
         };
         blob.ok_or_else(|| StoreError::not_found(&file.path))
+    }
+
+    /// Like [`ObjectStore::read_listed`], for several files of one directory. Fetches the small files of past days side by side: these
+    /// objects never change.
+    pub(super) fn read_all_listed(&self, files: &[Listed]) -> Result<Vec<Blob>, StoreError> {
+        let small_day = |file: &Listed| {
+            let day = LedgerFile::parse(&file.path).filter(|_| file.bytes <= READ_WHOLE_BYTES_MAX)?;
+            self.journal(day).lock().whole_day(day.day).cloned()
+        };
+        let small: Vec<Option<Listed>> = files.iter().map(small_day).collect();
+        let fetched = self.bucket().get_all_listed(&small.iter().flatten().collect::<Vec<_>>())?;
+        let Some(fetched) = fetched else { return files.iter().map(|file| self.read_listed(file)).collect() };
+        let mut fetched = fetched.into_iter();
+        let read = |(file, small): (&Listed, Option<Listed>)| match small.and_then(|_| fetched.next()) {
+            Some(content) => Ok(Blob::Bytes(content)),
+            None => self.read_listed(file),
+        };
+        files.iter().zip(small).map(read).collect()
     }
 
     /// Drops all cached content, so that later reads see the stored bytes themselves.

@@ -89,7 +89,8 @@ impl Case {
     fn every() -> Vec<Case> {
         let mut cases = Vec::new();
         for &history in &HISTORIES {
-            for (time_order, cap) in [(false, 3), (false, 4), (true, 3), (true, 4)] {
+            for (time_order, cap) in [(false, LIMIT - 1), (false, LIMIT), (true, LIMIT - 1), (true, LIMIT)] {
+                let cap = cap as usize;
                 let of =
                     |reading| Case { reading, cap, time_order, claim: None, ids: false, walk_max: u64::MAX, history };
                 cases.extend(readings().into_iter().map(of));
@@ -353,6 +354,7 @@ fn with(change: impl Fn(&mut Case)) -> Vec<Case> {
 
 #[test]
 fn two_changes_at_any_request_lose_and_double_nothing() {
+    assert_eq!(readings().len(), 10);
     let mut runs = 0;
     for (name, cases) in [
         ("twins", Case::every()),
